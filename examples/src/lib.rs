@@ -1,0 +1,1 @@
+//! Small programs for those who add the crates to their own projects.

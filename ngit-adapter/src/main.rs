@@ -1,0 +1,2 @@
+//! The program `ngit-purgatory`.
+fn main() {}
