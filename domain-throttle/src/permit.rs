@@ -18,7 +18,7 @@ pub trait PermitHook: Send + Sync {
     ///
     /// Must be cancel safe. The default never returns: a permit in memory cannot be lost.
     async fn lost(&self) {
-        pending().await
+        pending::<()>().await;
     }
 }
 

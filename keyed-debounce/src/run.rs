@@ -21,14 +21,14 @@ pub trait RunHook: Send + Sync {
     ///
     /// Must be cancel safe. A backend that cannot tell keeps the default, which never returns.
     async fn scheduled_again(&self) {
-        pending().await
+        pending::<()>().await;
     }
 
     /// Waits until the hold on the key is lost, for example because a lease could not be renewed.
     ///
     /// Must be cancel safe. The default never returns: a hold in memory cannot be lost.
     async fn lost(&self) {
-        pending().await
+        pending::<()>().await;
     }
 }
 
