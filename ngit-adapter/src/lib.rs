@@ -1,2 +1,14 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod ref_keeper;
+mod ref_name;
+mod repository_id;
+
+pub use ref_keeper::{RefError, RefKeeper, StateRefs};
+pub use ref_name::{RefName, RefNameError};
+pub use repository_id::RepositoryId;
+
+// What appears in this crate's signatures.
+pub use nostr;
+pub use purgatory_sync;

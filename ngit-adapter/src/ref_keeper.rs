@@ -1,0 +1,65 @@
+use std::{collections::BTreeMap, error::Error};
+
+use async_trait::async_trait;
+use nostr::EventId;
+use purgatory_sync::Oid;
+
+use crate::{RefName, RepositoryId};
+
+/// The branches and tags of one state, and what `HEAD` names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateRefs {
+    /// Each branch and tag with its object.
+    pub refs: BTreeMap<RefName, Oid>,
+    /// The branch that `HEAD` points to, if the state says so.
+    pub head: Option<RefName>,
+}
+
+/// Where refs live: what the event store asks of the git side when it releases an event.
+///
+/// `git::Repositories` implements it with git. A relay that keeps its
+/// repositories in another way implements it for those.
+///
+/// Every method is idempotent: after a crash it may be called again with the same values. All the
+/// objects that are named are here, in some repository of the same identifier, when it is called.
+#[async_trait]
+pub trait RefKeeper: Send + Sync {
+    /// Makes the branches and tags of `repository` those of `state`, in one transaction, and `HEAD` last.
+    ///
+    /// Branches and tags that the state does not name go. Other refs stay. A state without refs
+    /// changes no ref. The repository is made if it is not there, and has all the data afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`RefError::Conflict`] if the refs cannot stand together or an object does not fit: nothing moved,
+    /// and nothing will until the state changes. [`RefError::Failed`] if it may work later.
+    async fn apply_state(
+        &self,
+        repository: &RepositoryId,
+        state: &StateRefs,
+    ) -> Result<(), RefError>;
+
+    /// Sets `refs/nostr/<event>` of `repository` to the tip of a pull request.
+    ///
+    /// # Errors
+    ///
+    /// As for [`apply_state`](RefKeeper::apply_state).
+    async fn keep_pull_request(
+        &self,
+        repository: &RepositoryId,
+        event: &EventId,
+        tip: &Oid,
+    ) -> Result<(), RefError>;
+}
+
+/// Why refs did not move.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefError {
+    /// The refs cannot stand together, or an object is of the wrong kind. The reason is for people.
+    #[error("the refs cannot be set: {0}")]
+    Conflict(String),
+    /// Something failed that may work later.
+    #[error("setting the refs failed")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+}
