@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, error::Error};
 
 use async_trait::async_trait;
-use nostr::EventId;
+use nostr::event::EventId;
 use purgatory_sync::Oid;
 
 use crate::{RefName, RepositoryId};

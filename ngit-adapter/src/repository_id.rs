@@ -1,6 +1,6 @@
 use std::fmt;
 
-use nostr::PublicKey;
+use nostr::key::PublicKey;
 use purgatory_sync::{Identifier, Target};
 
 /// One repository here: an owner and an identifier. Repositories of one identifier are siblings.
