@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, error::Error};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+};
 
 use async_trait::async_trait;
 use nostr::event::EventId;
@@ -13,6 +16,9 @@ pub struct StateRefs {
     pub refs: BTreeMap<RefName, Oid>,
     /// The branch that `HEAD` points to, if the state says so.
     pub head: Option<RefName>,
+    /// Branches and tags that the state names with a value that is no object id. Nobody knows what
+    /// was meant: if they are here they stay as they are. None of them is in `refs`.
+    pub left_alone: BTreeSet<RefName>,
 }
 
 /// Where refs live: what the event store asks of the git side when it releases an event.
@@ -26,8 +32,8 @@ pub struct StateRefs {
 pub trait RefKeeper: Send + Sync {
     /// Makes the branches and tags of `repository` those of `state`, in one transaction, and `HEAD` last.
     ///
-    /// Branches and tags that the state does not name go. Other refs stay. A state without refs
-    /// changes no ref. The repository is made if it is not there, and has all the data afterwards.
+    /// Branches and tags that the state does not name go, but for those that are
+    /// [`left_alone`](StateRefs::left_alone). Other refs stay. A state without refs changes no ref. The repository is made if it is not there, and has all the data afterwards.
     ///
     /// # Errors
     ///
