@@ -3,6 +3,7 @@
 
 mod ref_keeper;
 mod ref_name;
+pub mod relay;
 mod repository_id;
 
 pub use ref_keeper::{RefError, RefKeeper, StateRefs};
