@@ -1,12 +1,42 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod backoff;
+mod builder;
+mod clock;
+mod deadlines;
 mod debounce;
+mod debouncer;
+mod drain;
+mod driver;
+mod due_queue;
+mod ending;
+mod hand_out;
+mod hold;
+mod intake;
+mod key_record;
+mod key_state;
+mod key_store;
+mod key_table;
+mod observer;
 mod outcome;
+mod rounds;
 mod run;
+pub mod schedule;
 mod scheduler;
+mod shared;
+mod slab;
+mod timestamp;
+mod waiters;
 
+pub use backoff::{Backoff, Exponential};
+pub use builder::Builder;
 pub use debounce::Debounce;
+pub use debouncer::KeyedDebouncer;
+pub use driver::drive;
+pub use intake::Drain;
+pub use key_state::{Counts, KeyState};
+pub use observer::{Event, Observer};
 pub use outcome::Outcome;
 pub use run::{Run, RunHook};
 pub use scheduler::{ScheduleError, Scheduled, Scheduler, SchedulerError};

@@ -1,8 +1,8 @@
-use std::{fmt, future::pending};
+use std::{fmt, future::pending, sync::Arc};
 
 use async_trait::async_trait;
 
-use crate::Outcome;
+use crate::{Outcome, key_store::Key};
 
 /// What a backend gives to a [`Run`]: how the hold on the key is settled, and what wakes its holder.
 ///
@@ -39,7 +39,7 @@ pub trait RunHook: Send + Sync {
 /// counts as [`Outcome::Retry`].
 #[must_use = "a run that is dropped counts as failed: call `finish`"]
 pub struct Run<K> {
-    key: K,
+    key: Key<K>,
     attempt: u32,
     hook: Option<Box<dyn RunHook>>,
 }
@@ -49,7 +49,12 @@ impl<K> Run<K> {
     ///
     /// `attempt` counts from 1: one more than the failures of this key in a row.
     pub fn new(key: K, attempt: u32, hook: Box<dyn RunHook>) -> Self {
-        Self { key, attempt, hook: Some(hook) }
+        Self { key: Key::Own(key), attempt, hook: Some(hook) }
+    }
+
+    /// As [`Run::new`], with a key that the scheduler keeps too.
+    pub(crate) fn shared(key: Arc<K>, attempt: u32, hook: Box<dyn RunHook>) -> Self {
+        Self { key: Key::Shared(key), attempt, hook: Some(hook) }
     }
 
     /// The key to work on.
@@ -112,7 +117,7 @@ impl<K> Drop for Run<K> {
 impl<K: fmt::Debug> fmt::Debug for Run<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run")
-            .field("key", &self.key)
+            .field("key", &*self.key)
             .field("attempt", &self.attempt)
             .finish_non_exhaustive()
     }

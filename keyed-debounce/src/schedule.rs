@@ -1,0 +1,515 @@
+//! The pure core: all keys, told the time by its caller.
+//!
+//! [`Schedule`] is what [`KeyedDebouncer`](crate::KeyedDebouncer) puts behind a lock and a timer.
+//! Take it directly to simulate, to drive it from another runtime, or to build a backend on it. It
+//! reads no clock, starts nothing and waits for nothing: each call says what time it is, and
+//! [`next_wake`](Schedule::next_wake) says when to look again.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    hash::{BuildHasher, Hash, RandomState},
+    num::NonZeroUsize,
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    Counts, Debounce, Drain, KeyState, ScheduleError, Scheduled,
+    deadlines::Deadlines,
+    due_queue::{DueQueue, Position},
+    hand_out::Accepted,
+    intake::Intake,
+    key_record::{KeyRecord, Phase},
+    key_store::{Key, KeyStore},
+    rounds::Rounds,
+    slab::Slot,
+};
+pub use crate::{
+    ending::Ending,
+    hand_out::{Cancelled, Finished, Forgotten, HandOut, Then, Ticket},
+    timestamp::Timestamp,
+};
+
+/// How a [`Schedule`] is set up. The default sets no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// How many keys it may hold (D12). Without it, up to four billion.
+    pub capacity: Option<NonZeroUsize>,
+    /// The least time between the starts of two rounds (D13). Without it there are no rounds.
+    pub min_gap: Option<Duration>,
+    /// The least time between two run starts of one key (D16).
+    pub min_interval: Option<Duration>,
+}
+
+/// All keys and when they run.
+///
+/// A `now` that is before that of an earlier call counts as that one: time stands still, it does
+/// not run backwards.
+pub struct Schedule<K, S = RandomState> {
+    hasher: S,
+    settings: Settings,
+    intake: Intake,
+    keys: KeyStore<K, KeyRecord>,
+    queue: DueQueue,
+    /// While all is drained: keys whose last start is too recent, by when they may start.
+    held_by_interval: DueQueue,
+    rounds: Rounds,
+    /// D16: absent keys whose last start is remembered, by until when.
+    remembered: BTreeSet<(Timestamp, Slot)>,
+    running: usize,
+    /// A running number for first requests and for runs.
+    counter: u64,
+    now: Timestamp,
+}
+
+impl<K: Hash + Eq> Schedule<K> {
+    /// An empty schedule.
+    pub fn new(settings: Settings) -> Self {
+        Self::with_hasher(settings, RandomState::new())
+    }
+}
+
+impl<K: Hash + Eq, S: BuildHasher> Schedule<K, S> {
+    /// An empty schedule with a hasher of your own.
+    pub fn with_hasher(settings: Settings, hasher: S) -> Self {
+        Self {
+            hasher,
+            settings,
+            intake: Intake::Open,
+            keys: KeyStore::new(),
+            queue: DueQueue::new(),
+            held_by_interval: DueQueue::new(),
+            rounds: Rounds::new(settings.min_gap),
+            remembered: BTreeSet::new(),
+            running: 0,
+            counter: 0,
+            now: Timestamp::ORIGIN,
+        }
+    }
+
+    /// Requests a run of `key` (D1 to D4, D6, D8).
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Full`] if the key is new and there is no room, [`ScheduleError::Closed`]
+    /// after [`close`](Self::close) or [`begin_drain`](Self::begin_drain). Nothing has changed then.
+    pub fn schedule(
+        &mut self,
+        key: K,
+        debounce: Debounce,
+        now: Timestamp,
+    ) -> Result<Scheduled, ScheduleError<K>> {
+        let hash = self.hasher.hash_one(&key);
+        self.request(hash, key, debounce, now).map(|accepted| accepted.how)
+    }
+
+    /// Forgets what waits for `key`, and a request made during its run (D19).
+    pub fn cancel(&mut self, key: &K, now: Timestamp) -> Cancelled<K> {
+        let hash = self.hasher.hash_one(key);
+        self.cancel_hashed(hash, key, now)
+    }
+
+    /// What is known of `key` at `now`; `None` if it is absent.
+    pub fn state(&self, key: &K, now: Timestamp) -> Option<KeyState> {
+        self.state_hashed(self.hasher.hash_one(key), key, now)
+    }
+}
+
+impl<K, S> Schedule<K, S> {
+    /// Takes the next key that is due at `now`, if there is one. Its run is on from then until
+    /// [`finish`](Self::finish).
+    pub fn pop_due(&mut self, now: Timestamp) -> Option<HandOut<K>> {
+        let now = self.advance(now);
+        let (position, slot) = self.next_to_go(now)?;
+        let key = self.keys.share(slot)?;
+        let run = self.next_number();
+        let record = self.keys.value_mut(slot)?;
+        record.phase = Phase::Running { run, requested: false, cancelled: false };
+        if let Some(interval) = self.settings.min_interval {
+            record.not_before = now + interval;
+        }
+        self.running += 1;
+        Some(HandOut {
+            key,
+            attempt: record.failures.saturating_add(1),
+            due: position.due,
+            ticket: Ticket { slot, run },
+        })
+    }
+
+    /// Ends a run (D6, D7, D9, D19).
+    ///
+    /// A ticket of another schedule is not known here and changes nothing.
+    pub fn finish(&mut self, ticket: Ticket, ending: Ending, now: Timestamp) -> Finished<K> {
+        let now = self.advance(now);
+        let slot = ticket.slot;
+        let Some((requested, cancelled)) = self.hold_of(&ticket) else {
+            return Finished { then: Then::Forgotten, forgotten: None };
+        };
+        let Some(record) = self.keys.value_mut(slot) else {
+            return Finished { then: Then::Forgotten, forgotten: None };
+        };
+        self.running -= 1;
+        if requested {
+            record.deadlines.run_ended(now, ending.delay_if_requested());
+            record.failures = 0;
+            record.phase = Phase::Waiting;
+            let due = self.enqueue(slot, now);
+            return Finished { then: Then::Requested { due }, forgotten: None };
+        }
+        let delay = match ending {
+            _ if cancelled => None,
+            Ending::Done => None,
+            Ending::Deferred { delay } => Some(delay),
+            Ending::Failed { delay, .. } => {
+                record.failures = record.failures.saturating_add(1);
+                Some(delay)
+            }
+        };
+        match delay {
+            None => Finished { then: Then::Forgotten, forgotten: self.forget(slot, now) },
+            Some(delay) => Finished { then: self.back_off(slot, delay, now), forgotten: None },
+        }
+    }
+
+    /// Whether the key was requested since the run of `ticket` began.
+    pub fn is_requested_again(&self, ticket: &Ticket) -> bool {
+        self.hold_of(ticket).is_some_and(|(requested, _)| requested)
+    }
+
+    /// When to call [`pop_due`](Self::pop_due) again, if nothing else happens before: at the due
+    /// of the next key, or at the start of the next round. May be in the past. `None` if no key
+    /// waits or nothing is handed out any more.
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        match self.intake {
+            Intake::Closed => None,
+            Intake::Draining(Drain::All) => match self.queue.is_empty() {
+                false => Some(self.now),
+                true => self.held_by_interval.first().map(|(position, _)| position.due),
+            },
+            Intake::Open | Intake::Draining(_) => {
+                self.queue.first().map(|(position, _)| self.rounds.opens(position.due))
+            }
+        }
+    }
+
+    /// Refuses requests and hands nothing out any more (D15).
+    pub fn close(&mut self) {
+        self.intake = Intake::Closed;
+    }
+
+    /// Refuses requests and hands out only what `what` says, each key once (D15).
+    pub fn begin_drain(&mut self, what: Drain) {
+        self.intake = self.intake.drain(what);
+    }
+
+    /// Whether [`pop_due`](Self::pop_due) will never hand out a key again.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        let now = now.max(self.now);
+        match self.intake {
+            Intake::Open => false,
+            Intake::Closed => true,
+            Intake::Draining(_) if self.running > 0 => false,
+            Intake::Draining(Drain::All) => {
+                self.queue.is_empty() && self.held_by_interval.is_empty()
+            }
+            Intake::Draining(_) => self.queue.first().is_none_or(|(next, _)| next.due > now),
+        }
+    }
+
+    /// How many keys are not absent.
+    pub fn len(&self) -> usize {
+        self.keys.len() - self.remembered.len()
+    }
+
+    /// Whether all keys are absent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many runs are on.
+    pub fn running_len(&self) -> usize {
+        self.running
+    }
+
+    /// Counts keys by state. Looks at each key.
+    pub fn counts(&self, now: Timestamp) -> Counts {
+        let mut counts = Counts::default();
+        let mut from = 0;
+        while let Some(next) = self.count_some(from, now, &mut counts) {
+            from = next;
+        }
+        counts
+    }
+
+    /// Gives back one key that was kept only for its last start (D16), if one is no longer needed.
+    ///
+    /// Nothing wakes up for this: call it along with other calls, a few times each.
+    pub fn expire(&mut self, now: Timestamp) -> Option<Forgotten<K>> {
+        let now = self.advance(now);
+        let &(until, slot) = self.remembered.first()?;
+        if until > now {
+            return None;
+        }
+        self.remembered.pop_first();
+        self.keys.remove(slot).map(|(key, _)| Forgotten(key))
+    }
+}
+
+/// What the shell calls, which computes hashes outside its lock.
+impl<K: Eq, S> Schedule<K, S> {
+    pub(crate) fn request(
+        &mut self,
+        hash: u64,
+        key: K,
+        debounce: Debounce,
+        now: Timestamp,
+    ) -> Result<Accepted<K>, ScheduleError<K>> {
+        if !matches!(self.intake, Intake::Open) {
+            return Err(ScheduleError::Closed(key));
+        }
+        let now = self.advance(now);
+        let found = self.keys.find(hash, &key);
+        let phase = found.and_then(|slot| self.keys.value(slot)).map(|record| record.phase);
+        match (found, phase) {
+            (Some(slot), Some(Phase::Running { run, requested, cancelled })) => {
+                self.request_during_run(slot, requested, debounce, now);
+                self.set_phase(slot, Phase::Running { run, requested: true, cancelled });
+                Ok(Accepted { how: Scheduled::AfterRun, slot, spare: Some(key) })
+            }
+            (Some(slot), Some(Phase::Waiting | Phase::Backoff | Phase::Parked)) => {
+                self.join(slot, debounce, now);
+                Ok(Accepted { how: Scheduled::Joined, slot, spare: Some(key) })
+            }
+            _ if self.is_full() => Err(ScheduleError::Full(key)),
+            (Some(slot), _) => {
+                self.recall(slot, debounce, now);
+                Ok(Accepted { how: Scheduled::New, slot, spare: Some(key) })
+            }
+            (None, _) => {
+                let record = KeyRecord::new(Deadlines::first(debounce, now), self.next_number());
+                let slot = self.keys.insert(hash, Key::Own(key), record);
+                self.enqueue(slot, now);
+                Ok(Accepted { how: Scheduled::New, slot, spare: None })
+            }
+        }
+    }
+
+    pub(crate) fn cancel_hashed(&mut self, hash: u64, key: &K, now: Timestamp) -> Cancelled<K> {
+        let now = self.advance(now);
+        let nothing = Cancelled { found: false, forgotten: None };
+        let Some(slot) = self.keys.find(hash, key) else { return nothing };
+        let Some(record) = self.keys.value_mut(slot) else { return nothing };
+        match record.phase {
+            Phase::Remembered => nothing,
+            Phase::Running { run, requested, .. } => {
+                record.phase = Phase::Running { run, requested: false, cancelled: true };
+                Cancelled { found: requested, forgotten: None }
+            }
+            Phase::Waiting | Phase::Backoff | Phase::Parked => {
+                self.dequeue(slot);
+                Cancelled { found: true, forgotten: self.forget(slot, now) }
+            }
+        }
+    }
+
+    pub(crate) fn state_hashed(&self, hash: u64, key: &K, now: Timestamp) -> Option<KeyState> {
+        let record = self.keys.value(self.keys.find(hash, key)?)?;
+        record.state(now.max(self.now))
+    }
+}
+
+impl<K, S> Schedule<K, S> {
+    /// A handle to the key in `slot`.
+    pub(crate) fn share(&mut self, slot: Slot) -> Option<Arc<K>> {
+        self.keys.share(slot)
+    }
+
+    /// Counts a bounded number of keys, so that nobody waits long for the lock (D18). Returns where
+    /// to go on.
+    pub(crate) fn count_some(
+        &self,
+        from: Slot,
+        now: Timestamp,
+        counts: &mut Counts,
+    ) -> Option<Slot> {
+        const AT_ONCE: Slot = 4096;
+        let now = now.max(self.now);
+        let end = self.keys.slots_end();
+        let to = end.min(from.saturating_add(AT_ONCE));
+        for slot in from..to {
+            if let Some(state) = self.keys.value(slot).and_then(|record| record.state(now)) {
+                counts.count(state);
+            }
+        }
+        (to < end).then_some(to)
+    }
+
+    fn advance(&mut self, now: Timestamp) -> Timestamp {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    fn is_full(&self) -> bool {
+        self.settings.capacity.is_some_and(|capacity| self.len() >= capacity.get())
+            || self.keys.is_full()
+    }
+
+    fn set_phase(&mut self, slot: Slot, phase: Phase) {
+        if let Some(record) = self.keys.value_mut(slot) {
+            record.phase = phase;
+        }
+    }
+
+    /// D2, D3, D8: a request for a key that waits. A ready key stays in its place.
+    fn join(&mut self, slot: Slot, debounce: Debounce, now: Timestamp) {
+        let order = self.next_number();
+        let Some(record) = self.keys.value_mut(slot) else { return };
+        record.failures = 0;
+        if record.position.due <= now {
+            return;
+        }
+        record.deadlines.request(debounce, now);
+        if let Phase::Backoff = record.phase {
+            record.order = order;
+        }
+        record.phase = Phase::Waiting;
+        self.dequeue(slot);
+        self.enqueue(slot, now);
+    }
+
+    /// D6: a request for a key that runs.
+    fn request_during_run(
+        &mut self,
+        slot: Slot,
+        requested: bool,
+        debounce: Debounce,
+        now: Timestamp,
+    ) {
+        let order = self.next_number();
+        let Some(record) = self.keys.value_mut(slot) else { return };
+        if requested {
+            record.deadlines.request(debounce, now);
+        } else {
+            record.deadlines = Deadlines::first(debounce, now);
+            record.order = order;
+        }
+    }
+
+    /// D16: a request for an absent key whose last start is remembered.
+    fn recall(&mut self, slot: Slot, debounce: Debounce, now: Timestamp) {
+        let order = self.next_number();
+        let Some(record) = self.keys.value_mut(slot) else { return };
+        self.remembered.remove(&(record.not_before, slot));
+        *record = KeyRecord {
+            not_before: record.not_before,
+            ..KeyRecord::new(Deadlines::first(debounce, now), order)
+        };
+        self.enqueue(slot, now);
+    }
+
+    /// D7: nobody asked for the key, its outcome did.
+    fn back_off(&mut self, slot: Slot, delay: Duration, now: Timestamp) -> Then {
+        let order = self.next_number();
+        let Some(record) = self.keys.value_mut(slot) else { return Then::Forgotten };
+        record.deadlines = Deadlines::not_requested(now + delay);
+        record.order = order;
+        record.phase = Phase::Backoff;
+        let failures = record.failures;
+        if self.intake.parks_failures() {
+            // Each key is handed out once in a drain: this one is what is left.
+            self.set_phase(slot, Phase::Parked);
+            return Then::Backoff { due: now + delay, failures };
+        }
+        Then::Backoff { due: self.enqueue(slot, now), failures }
+    }
+
+    fn enqueue(&mut self, slot: Slot, now: Timestamp) -> Timestamp {
+        let Some(record) = self.keys.value_mut(slot) else { return now };
+        let due = record.deadlines.due.max(record.not_before).max(self.rounds.earliest_due(now));
+        record.position = Position { due, order: record.order };
+        self.queue.insert(record.position, slot);
+        due
+    }
+
+    fn dequeue(&mut self, slot: Slot) {
+        let Some(record) = self.keys.value(slot) else { return };
+        if self.queue.remove(record.position).is_none() {
+            self.held_by_interval.remove(record.held_position());
+        }
+    }
+
+    /// D9: nothing of the key stays, but its last start where that is needed (D16).
+    fn forget(&mut self, slot: Slot, now: Timestamp) -> Option<Forgotten<K>> {
+        let not_before = self.keys.value(slot)?.not_before;
+        if not_before > now {
+            self.set_phase(slot, Phase::Remembered);
+            self.remembered.insert((not_before, slot));
+            return None;
+        }
+        self.keys.remove(slot).map(|(key, _)| Forgotten(key))
+    }
+
+    /// Whether the run of `ticket` is on, and if so, whether its key was requested and cancelled.
+    fn hold_of(&self, ticket: &Ticket) -> Option<(bool, bool)> {
+        match self.keys.value(ticket.slot)?.phase {
+            Phase::Running { run, requested, cancelled } if run == ticket.run => {
+                Some((requested, cancelled))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes the key that may run now out of its queue.
+    fn next_to_go(&mut self, now: Timestamp) -> Option<(Position, Slot)> {
+        match self.intake {
+            Intake::Closed => None,
+            Intake::Draining(Drain::All) => self.next_of_all(now),
+            Intake::Open | Intake::Draining(_) => {
+                let (position, slot) = self.queue.first()?;
+                if !self.rounds.admit(position.due, now) {
+                    return None;
+                }
+                self.queue.remove(position);
+                Some((position, slot))
+            }
+        }
+    }
+
+    /// D15: everything that waits is due, but D16 holds.
+    fn next_of_all(&mut self, now: Timestamp) -> Option<(Position, Slot)> {
+        /// Keys set aside in one call: the caller comes again (D18).
+        const AT_ONCE: usize = 64;
+        for _ in 0..AT_ONCE {
+            let Some((position, slot)) = self.queue.first() else { break };
+            self.queue.remove(position);
+            let record = self.keys.value(slot)?;
+            if record.not_before <= now {
+                return Some((position, slot));
+            }
+            self.held_by_interval.insert(record.held_position(), slot);
+        }
+        let (position, slot) = self.held_by_interval.first()?;
+        if position.due > now {
+            return None;
+        }
+        self.held_by_interval.remove(position);
+        Some((position, slot))
+    }
+}
+
+impl<K, S> fmt::Debug for Schedule<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schedule")
+            .field("len", &self.len())
+            .field("running", &self.running)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
