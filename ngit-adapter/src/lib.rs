@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod git;
 mod ref_keeper;
 mod ref_name;
 pub mod relay;
