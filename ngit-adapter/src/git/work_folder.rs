@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use tempfile::TempDir;
@@ -66,7 +66,7 @@ fn remove_left_over(folder: &Path) -> io::Result<()> {
 }
 
 /// Whether the process of this session is gone. Nobody makes a session meanwhile.
-fn is_left_over(session: &PathBuf) -> bool {
+fn is_left_over(session: &Path) -> bool {
     match File::options().write(true).open(session.join(ALIVE)) {
         Ok(alive) => alive.try_lock().is_ok(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,

@@ -1,6 +1,10 @@
 //! The tests of the adapter, one file per behaviour.
 #![allow(clippy::disallowed_methods, reason = "tests of processes and servers measure real time")]
 
+mod objects;
+mod objects_folder;
+mod paths;
+mod refs;
 mod smart_http;
 mod support;
 mod support_server;
