@@ -18,6 +18,44 @@ impl Domain {
     }
 }
 
+impl Domain {
+    /// Whether it is an IP address and no name.
+    pub(crate) fn is_address(&self) -> bool {
+        self.0.parse::<std::net::IpAddr>().is_ok()
+    }
+}
+
+impl std::borrow::Borrow<str> for Domain {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for Domain {
+    type Err = DomainError;
+
+    fn from_str(input: &str) -> Result<Self, Self::Err> {
+        let endpoint: crate::Endpoint = format!("https://{input}/")
+            .parse()
+            .map_err(|_| DomainError::new(input, "it is no host name"))?;
+        Ok(endpoint.domain().clone())
+    }
+}
+
+/// Why a text is no domain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{input:?} is no domain: {why}")]
+pub struct DomainError {
+    input: String,
+    why: &'static str,
+}
+
+impl DomainError {
+    pub(crate) fn new(input: &str, why: &'static str) -> Self {
+        Self { input: input.to_owned(), why }
+    }
+}
+
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

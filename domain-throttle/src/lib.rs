@@ -1,16 +1,44 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod acquire;
+mod builder;
+mod cell;
+mod clock;
 mod domain;
+mod domain_state;
+mod domain_throttle;
+mod driver;
 mod endpoint;
+mod fair_queue;
 mod feedback;
+mod health;
+mod keys;
 mod limits;
+mod map;
+mod moment;
+mod overrides;
+mod pause;
 mod permit;
+mod permit_hook;
+mod shared;
+mod tally;
 mod throttle;
+mod throttle_ext;
+mod timers;
+mod window;
 
-pub use domain::Domain;
+pub use builder::Builder;
+pub use domain::{Domain, DomainError};
+pub use domain_state::{DomainState, Grant, PICK_UP, Refusal, Settled};
+pub use domain_throttle::{DomainCounts, DomainThrottle};
 pub use endpoint::{Endpoint, EndpointError};
+pub use fair_queue::WaiterId;
 pub use feedback::Feedback;
 pub use limits::Limits;
+pub use moment::Moment;
+pub use overrides::DomainPattern;
 pub use permit::{Permit, PermitHook};
+pub use tally::DomainTally;
 pub use throttle::{Denied, Throttle, ThrottleError};
+pub use throttle_ext::ThrottleExt;

@@ -6,7 +6,7 @@ use crate::{Endpoint, Permit};
 
 /// Leave to ask other people's servers: so many requests at once and so many per window to one domain.
 ///
-/// This is the port: `DomainThrottle` implements it in memory, others may
+/// This is the port: [`DomainThrottle`](crate::DomainThrottle) implements it in memory, others may
 /// implement it over a store that several processes share.
 ///
 /// `key` is whoever the request is for. It is the unit of fairness, and one key has at most one
@@ -85,6 +85,9 @@ pub enum Denied {
     /// The throttle holds as many domains as it may, and this one is new.
     #[error("the throttle holds as many domains as it may")]
     TooManyDomains,
+    /// The throttle was closed.
+    #[error("the throttle is closed")]
+    Closed,
     /// The store behind the throttle failed.
     #[error("the throttle's store failed")]
     Backend(#[source] Box<dyn Error + Send + Sync>),
@@ -106,6 +109,12 @@ pub enum ThrottleError {
     /// The throttle was closed.
     #[error("the throttle is closed")]
     Closed,
+    /// The deadline of the wait has passed.
+    #[error("no permit came before the deadline")]
+    DeadlinePassed,
+    /// The permit was lost while the request was on.
+    #[error("the permit was lost while the request was on")]
+    Lost,
     /// The store behind the throttle failed.
     #[error("the throttle's store failed")]
     Backend(#[source] Box<dyn Error + Send + Sync>),

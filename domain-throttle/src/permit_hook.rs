@@ -1,0 +1,30 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{Endpoint, Feedback, Grant, Permit, PermitHook, cell::Cell, shared::Shared};
+
+/// Makes a grant of the core a permit.
+pub(crate) fn permit(shared: &Arc<Shared>, cell: Arc<Cell>, at: &Endpoint, grant: Grant) -> Permit {
+    shared.tallies.granted(cell.tally);
+    let hook = InMemory { shared: shared.clone(), cell, endpoint: at.clone(), grant };
+    Permit::new(at.clone(), Box::new(hook))
+}
+
+/// How a permit of the in-memory throttle is given back.
+#[derive(Debug)]
+struct InMemory {
+    shared: Arc<Shared>,
+    cell: Arc<Cell>,
+    endpoint: Endpoint,
+    grant: Grant,
+}
+
+#[async_trait]
+impl PermitHook for InMemory {
+    fn settle(self: Box<Self>, feedback: Feedback) {
+        let Self { shared, cell, endpoint, grant } = *self;
+        shared.tallies.settled(cell.tally, feedback);
+        shared.with(&cell, |core, now| core.settle(now, grant, &endpoint, feedback));
+    }
+}
