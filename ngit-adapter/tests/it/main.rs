@@ -1,6 +1,8 @@
 //! The tests of the adapter, one file per behaviour.
 #![allow(clippy::disallowed_methods, reason = "tests of processes and servers measure real time")]
 
+mod fetch_requests;
+mod fetch_support;
 mod objects;
 mod objects_folder;
 mod paths;
