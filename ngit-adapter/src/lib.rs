@@ -2,10 +2,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod git;
+pub mod nip34;
 mod ref_keeper;
 mod ref_name;
 pub mod relay;
 mod repository_id;
+pub mod store;
 
 pub use ref_keeper::{RefError, RefKeeper, StateRefs};
 pub use ref_name::{RefName, RefNameError};

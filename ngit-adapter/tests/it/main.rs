@@ -10,3 +10,5 @@ mod refs;
 mod smart_http;
 mod support;
 mod support_server;
+mod store_release;
+mod store_support;

@@ -1,0 +1,148 @@
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use nostr_database::NostrDatabase;
+use purgatory_sync::{EventStore, Identifier, Needs, Oid, Released, StoreError};
+
+use super::{
+    builder::{Clock, NostrEventStoreBuilder},
+    config::StoreConfig,
+    gates::Gates,
+    listing::{self, HeldEvent},
+    look::Look,
+    needs,
+    observer::StoreObserver,
+    purgatory::Purgatory,
+    stored,
+};
+use crate::RefKeeper;
+
+/// Holds git events back until their data is here, over any nostr database. Cheap to clone.
+#[derive(Clone)]
+pub struct NostrEventStore(Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) database: Arc<dyn NostrDatabase>,
+    pub(super) refs: Arc<dyn RefKeeper>,
+    pub(super) observer: Arc<dyn StoreObserver>,
+    pub(super) config: StoreConfig,
+    pub(super) gates: Gates,
+    clock: Clock,
+    shelf: Mutex<Purgatory>,
+}
+
+impl NostrEventStore {
+    /// Begins a store over a database and whatever keeps the refs.
+    pub fn builder(
+        database: Arc<dyn NostrDatabase>,
+        refs: Arc<dyn RefKeeper>,
+    ) -> NostrEventStoreBuilder {
+        NostrEventStoreBuilder::new(database, refs)
+    }
+
+    pub(super) fn from_inner(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    pub(super) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// The database of what is served.
+    pub fn database(&self) -> &Arc<dyn NostrDatabase> {
+        &self.0.database
+    }
+
+    /// The states, pull requests and updates that wait, by identifier, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the database cannot say which announcements are served.
+    pub async fn held(&self) -> Result<Vec<HeldEvent>, StoreError> {
+        let mut identifiers: Vec<_> = self.0.shelf().waiting().cloned().collect();
+        identifiers.sort_unstable();
+        let mut all = Vec::new();
+        for identifier in identifiers {
+            let pass = self.0.gates.enter(&identifier).await;
+            let look = self.0.look_at_announcements(&identifier).await?;
+            drop(pass);
+            all.extend(listing::listing(&look));
+        }
+        Ok(all)
+    }
+}
+
+impl Inner {
+    pub(super) fn new(
+        database: Arc<dyn NostrDatabase>,
+        refs: Arc<dyn RefKeeper>,
+        observer: Arc<dyn StoreObserver>,
+        config: StoreConfig,
+        clock: Clock,
+    ) -> Self {
+        let gates = Gates::default();
+        Self { database, refs, observer, config, gates, clock, shelf: Mutex::default() }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// The data lock: held for a few steps in memory, never across an await.
+    pub(super) fn shelf(&self) -> MutexGuard<'_, Purgatory> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A look that is enough for needs: no served states. The caller has the identifier's gate.
+    pub(super) async fn look_at_announcements(
+        &self,
+        identifier: &Identifier,
+    ) -> Result<Look, StoreError> {
+        let announcements = stored::announcements(&*self.database, identifier).await?;
+        let held = self.shelf().entries(identifier).to_vec();
+        Ok(Look { identifier: identifier.clone(), held, announcements, states: Vec::new() })
+    }
+
+    /// A whole look. The caller has the identifier's gate.
+    pub(super) async fn look(&self, identifier: &Identifier) -> Result<Look, StoreError> {
+        let mut look = self.look_at_announcements(identifier).await?;
+        look.states = stored::states(&*self.database, identifier).await?;
+        Ok(look)
+    }
+}
+
+#[async_trait]
+impl EventStore for NostrEventStore {
+    async fn needs(&self, id: &Identifier) -> Result<Needs, StoreError> {
+        let _pass = self.0.gates.enter(id).await;
+        if self.0.shelf().counted(id) == 0 {
+            return Ok(Needs::default());
+        }
+        Ok(needs::needs(&self.0.look_at_announcements(id).await?))
+    }
+
+    async fn release(&self, id: &Identifier, here: &[Oid]) -> Result<Released, StoreError> {
+        let _pass = self.0.gates.enter(id).await;
+        let here: HashSet<Oid> = here.iter().copied().collect();
+        self.0.release(id, &here).await
+    }
+
+    async fn held_identifiers(&self) -> Result<Vec<Identifier>, StoreError> {
+        let mut identifiers: Vec<_> = self.0.shelf().waiting().cloned().collect();
+        identifiers.sort_unstable();
+        Ok(identifiers)
+    }
+}
+
+impl fmt::Debug for NostrEventStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NostrEventStore")
+            .field("database", &self.0.database.backend())
+            .field("held", &self.0.shelf().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,32 @@
+//! Where events wait until their data is here.
+//!
+//! [`NostrEventStore`] takes signed events ([`admit`](NostrEventStore::admit)), holds states, pull
+//! requests and their updates back, tells the engine what they wait for, and lets each go the
+//! moment its objects are here: refs set, saved in the database, told, forgotten, in this order.
+
+mod admission;
+mod admit;
+mod authority;
+mod builder;
+mod clock;
+mod config;
+mod deletion;
+mod event_store;
+mod gates;
+mod held;
+mod listing;
+mod look;
+mod needs;
+mod observer;
+mod purgatory;
+mod release;
+mod settle;
+mod stored;
+mod version;
+
+pub use admission::{Admission, AdmitError, Arrival, Full, Outcome, Wake};
+pub use builder::NostrEventStoreBuilder;
+pub use config::StoreConfig;
+pub use event_store::NostrEventStore;
+pub use listing::{HeldEvent, HeldReason};
+pub use observer::StoreObserver;

@@ -1,0 +1,134 @@
+//! What the store asks its database.
+
+use std::collections::BTreeSet;
+
+use nostr::{
+    event::{Event, EventId, Kind},
+    filter::{Filter, SingleLetterTag},
+    key::PublicKey,
+};
+use nostr_database::{DatabaseEventStatus, NostrDatabase};
+use purgatory_sync::{Identifier, Oid, StoreError};
+
+use super::{deletion::Deletion, version::Version};
+use crate::{
+    StateRefs,
+    nip34::{self, Announcement, GitEvent, State},
+};
+
+/// An announcement that is served.
+pub(super) struct StoredAnnouncement {
+    pub(super) owner: PublicKey,
+    pub(super) version: Version,
+    pub(super) announcement: Announcement,
+}
+
+/// A state that is served.
+pub(super) struct StoredState {
+    pub(super) author: PublicKey,
+    pub(super) version: Version,
+    pub(super) refs: StateRefs,
+}
+
+fn failed(what: &'static str) -> impl FnOnce(nostr_database::error::Error) -> StoreError {
+    move |error| StoreError::new(what).with_source(error)
+}
+
+/// The newest of an author's events of one kind for an identifier, by a look at that author alone.
+pub(super) async fn newest_of(
+    database: &dyn NostrDatabase,
+    author: PublicKey,
+    kind: Kind,
+    identifier: &Identifier,
+) -> Result<Option<Version>, StoreError> {
+    let filter = Filter::new().author(author).kind(kind).identifier(identifier.as_str());
+    let events = query(database, filter).await?;
+    // A database may cut long values in its index: it must be that very identifier.
+    let same = events.iter().filter(|event| names(event, identifier));
+    Ok(same.map(Version::of).max())
+}
+
+fn names(event: &Event, identifier: &Identifier) -> bool {
+    nip34::identifier(&event.tags).is_ok_and(|found| found == *identifier)
+}
+
+pub(super) async fn announcements(
+    database: &dyn NostrDatabase,
+    identifier: &Identifier,
+) -> Result<Vec<StoredAnnouncement>, StoreError> {
+    let filter = Filter::new().kind(Kind::GitRepoAnnouncement).identifier(identifier.as_str());
+    let events = query(database, filter).await?;
+    let read = events.into_iter().filter_map(|event| {
+        let announcement = Announcement::from_tags(&event.tags).ok()?;
+        let it =
+            StoredAnnouncement { owner: event.pubkey, version: Version::of(&event), announcement };
+        (it.announcement.identifier == *identifier).then_some(it)
+    });
+    Ok(read.collect())
+}
+
+/// The states of an identifier that name refs. Those without refs move nothing (R3).
+pub(super) async fn states(
+    database: &dyn NostrDatabase,
+    identifier: &Identifier,
+) -> Result<Vec<StoredState>, StoreError> {
+    let filter = Filter::new().kind(Kind::RepoState).identifier(identifier.as_str());
+    let events = query(database, filter).await?;
+    Ok(events.iter().filter_map(|event| stored_state(event, identifier)).collect())
+}
+
+fn stored_state(event: &Event, identifier: &Identifier) -> Option<StoredState> {
+    let state = State::from_tags(&event.tags).ok()?;
+    let fits = state.identifier == *identifier && !state.refs.refs.is_empty();
+    fits.then(|| StoredState {
+        author: event.pubkey,
+        version: Version::of(event),
+        refs: state.refs,
+    })
+}
+
+/// The pull requests and updates to an owner's repository that are served, with their commits.
+pub(super) async fn pull_requests(
+    database: &dyn NostrDatabase,
+    owner: &PublicKey,
+    identifier: &Identifier,
+) -> Result<Vec<(EventId, Oid)>, StoreError> {
+    let owner = owner.to_hex();
+    let spellings = [owner.to_uppercase(), owner];
+    let values = spellings.map(|owner| format!("30617:{owner}:{identifier}"));
+    let filter = Filter::new()
+        .kinds([Kind::GitPullRequest, Kind::GitPullRequestUpdate])
+        .custom_tags(SingleLetterTag::LOWERCASE_A, values);
+    let events = query(database, filter).await?;
+    let tips = events.iter().filter_map(|event| match GitEvent::read(event).ok()? {
+        GitEvent::PullRequest(it) => Some((event.id, it.proposal.tip)),
+        GitEvent::PullRequestUpdate(it) => Some((event.id, it.proposal.tip)),
+        _ => None,
+    });
+    Ok(tips.collect())
+}
+
+/// Whether an event's author has asked for its deletion, before or after it came.
+pub(super) async fn is_deleted(
+    database: &dyn NostrDatabase,
+    event: &Event,
+) -> Result<bool, StoreError> {
+    let filter = Filter::new().author(event.pubkey).kind(Kind::EventDeletion);
+    let deletions = query(database, filter).await?;
+    Ok(deletions.iter().any(|deletion| Deletion::read(deletion).covers(event)))
+}
+
+/// Whether an event is saved, or deleted, or unknown.
+pub(super) async fn status(
+    database: &dyn NostrDatabase,
+    id: &EventId,
+) -> Result<DatabaseEventStatus, StoreError> {
+    database.check_id(id).await.map_err(failed("the database could not look an event up"))
+}
+
+async fn query(
+    database: &dyn NostrDatabase,
+    filter: Filter,
+) -> Result<BTreeSet<Event>, StoreError> {
+    database.query(filter).await.map_err(failed("the database could not be asked"))
+}
