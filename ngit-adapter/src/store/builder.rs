@@ -1,6 +1,7 @@
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use nostr_database::NostrDatabase;
+use purgatory_sync::StoreError;
 
 use super::{
     clock,
@@ -53,8 +54,21 @@ impl NostrEventStoreBuilder {
     }
 
     /// Makes the store.
-    pub fn build(self) -> NostrEventStore {
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if what is held already cannot be read.
+    pub async fn build(self) -> Result<NostrEventStore, StoreError> {
         let Self { database, refs, observer, config, clock } = self;
-        NostrEventStore::from_inner(Inner::new(database, refs, observer, config, clock))
+        Ok(NostrEventStore::from_inner(Inner::new(database, refs, observer, config, clock)))
+    }
+}
+
+impl fmt::Debug for NostrEventStoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NostrEventStoreBuilder")
+            .field("database", &self.database.backend())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }

@@ -1,0 +1,244 @@
+//! Signed events, a ref keeper and an observer in memory, for tests of the event store.
+
+#![allow(dead_code, reason = "each test uses a part of this")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use ngit_adapter::{
+    RefError, RefKeeper, RepositoryId, StateRefs,
+    nip34::{EventLimits, VerifiedEvent},
+    nostr::{
+        event::{Event, EventBuilder, EventId, FinalizeEvent, Kind, Tag},
+        key::{Keys, PublicKey, SecretKey},
+        types::Timestamp,
+    },
+    store::{Admission, AdmitError, Arrival, NostrEventStore, StoreConfig, StoreObserver},
+};
+use nostr_database::NostrDatabase;
+use nostr_memory::MemoryDatabase;
+use purgatory_sync::{EventStore, Identifier, Oid, Released};
+
+/// The key pair of a number: the same in every run.
+pub(crate) fn keys(number: u8) -> Keys {
+    let mut secret = [0; 32];
+    secret[31] = number + 1;
+    Keys::new(SecretKey::from_slice(&secret).unwrap())
+}
+
+pub(crate) fn key(number: u8) -> PublicKey {
+    keys(number).public_key()
+}
+
+/// The object of a number.
+pub(crate) fn oid(number: u32) -> Oid {
+    let mut hash = [0xab; 20];
+    hash[..4].copy_from_slice(&number.to_be_bytes());
+    Oid::sha1(hash)
+}
+
+pub(crate) fn event(author: u8, kind: u16, created_at: u64, tags: &[&[&str]]) -> Event {
+    let tags = tags.iter().map(|tag| Tag::parse(tag.iter().copied()).unwrap());
+    EventBuilder::new(Kind::from_u16(kind), "")
+        .tags(tags)
+        .custom_created_at(Timestamp::from_secs(created_at))
+        .finalize(&keys(author))
+        .unwrap()
+}
+
+pub(crate) fn verified(event: &Event) -> VerifiedEvent {
+    VerifiedEvent::check(event.clone(), &EventLimits::default()).unwrap()
+}
+
+/// An announcement with the clone URL `https://<owner>.example/r.git`.
+pub(crate) fn announcement(owner: u8, id: &str, at: u64, maintainers: &[u8]) -> Event {
+    let url = format!("https://o{owner}.example/r.git");
+    let maintainers: Vec<String> = maintainers.iter().map(|it| key(*it).to_hex()).collect();
+    let mut named = vec!["maintainers"];
+    named.extend(maintainers.iter().map(String::as_str));
+    event(owner, 30617, at, &[&["d", id], &["clone", &url], &named])
+}
+
+/// A state with one branch per object, the first one `main`.
+pub(crate) fn state(author: u8, id: &str, at: u64, oids: &[Oid]) -> Event {
+    let mut tags = vec![vec!["d".to_owned(), id.to_owned()]];
+    for (number, oid) in oids.iter().enumerate() {
+        let branch = if number == 0 { "main".to_owned() } else { format!("b{number}") };
+        tags.push(vec![format!("refs/heads/{branch}"), oid.to_string()]);
+    }
+    tags.push(vec!["HEAD".to_owned(), "ref: refs/heads/main".to_owned()]);
+    let tags: Vec<Vec<&str>> =
+        tags.iter().map(|it| it.iter().map(String::as_str).collect()).collect();
+    event(author, 30618, at, &tags.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+pub(crate) fn coordinate(owner: u8, id: &str) -> String {
+    format!("30617:{}:{id}", key(owner).to_hex())
+}
+
+pub(crate) fn pull_request(author: u8, owners: &[u8], id: &str, at: u64, tip: Oid) -> Event {
+    let coordinates: Vec<String> = owners.iter().map(|owner| coordinate(*owner, id)).collect();
+    let tip = tip.to_string();
+    let url = format!("https://fork{author}.example/f.git");
+    let mut tags: Vec<Vec<&str>> = coordinates.iter().map(|it| vec!["a", it.as_str()]).collect();
+    tags.push(vec!["c", &tip]);
+    tags.push(vec!["clone", &url]);
+    event(author, 1618, at, &tags.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// Keeps refs in memory, and fails where it is told to.
+#[derive(Default)]
+pub(crate) struct FakeRefs {
+    pub(crate) repositories: Mutex<BTreeMap<RepositoryId, Repository>>,
+    /// States that name this object conflict.
+    pub(crate) conflicts: Mutex<BTreeSet<Oid>>,
+    /// Repositories of these owners fail for now.
+    pub(crate) failing: Mutex<BTreeSet<PublicKey>>,
+    pub(crate) calls: AtomicU64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repository {
+    pub(crate) refs: BTreeMap<String, Oid>,
+    pub(crate) head: Option<String>,
+    pub(crate) pulls: BTreeMap<EventId, Oid>,
+}
+
+impl FakeRefs {
+    pub(crate) fn main(&self, owner: u8, id: &str) -> Option<Oid> {
+        let repositories = self.repositories.lock().unwrap();
+        let repository = repositories.get(&RepositoryId::new(key(owner), Identifier::from(id)))?;
+        repository.refs.get("refs/heads/main").copied()
+    }
+
+    pub(crate) fn all(&self) -> BTreeMap<RepositoryId, Repository> {
+        self.repositories.lock().unwrap().clone()
+    }
+
+    fn check(&self, repository: &RepositoryId) -> Result<(), RefError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.failing.lock().unwrap().contains(&repository.owner) {
+            return Err(RefError::Failed("the disk is full".into()));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl RefKeeper for FakeRefs {
+    async fn apply_state(&self, at: &RepositoryId, state: &StateRefs) -> Result<(), RefError> {
+        self.check(at)?;
+        if state.refs.is_empty() {
+            return Ok(());
+        }
+        let conflicts = self.conflicts.lock().unwrap();
+        if state.refs.values().any(|oid| conflicts.contains(oid)) {
+            return Err(RefError::Conflict("a and a/b cannot both be branches".to_owned()));
+        }
+        let mut repositories = self.repositories.lock().unwrap();
+        let repository = repositories.entry(at.clone()).or_default();
+        let kept: BTreeMap<_, _> = repository
+            .refs
+            .iter()
+            .filter(|(name, _)| state.left_alone.iter().any(|it| it.as_str() == *name))
+            .map(|(name, oid)| (name.clone(), *oid))
+            .collect();
+        repository.refs = state.refs.iter().map(|(name, oid)| (name.to_string(), *oid)).collect();
+        repository.refs.extend(kept);
+        repository.head = state.head.as_ref().map(ToString::to_string);
+        Ok(())
+    }
+
+    async fn keep_pull_request(
+        &self,
+        at: &RepositoryId,
+        event: &EventId,
+        tip: &Oid,
+    ) -> Result<(), RefError> {
+        self.check(at)?;
+        let mut repositories = self.repositories.lock().unwrap();
+        repositories.entry(at.clone()).or_default().pulls.insert(*event, *tip);
+        Ok(())
+    }
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+pub(crate) struct Recorder(pub(crate) Mutex<Vec<EventId>>);
+
+impl StoreObserver for Recorder {
+    fn announced(&self, _: &Identifier, event: &Event) {
+        self.0.lock().unwrap().push(event.id);
+    }
+
+    fn released(&self, _: &Identifier, event: &Event) {
+        self.0.lock().unwrap().push(event.id);
+    }
+}
+
+/// A store with all that it stands on, and a clock that stands still.
+pub(crate) struct World {
+    pub(crate) store: NostrEventStore,
+    pub(crate) database: Arc<dyn NostrDatabase>,
+    pub(crate) refs: Arc<FakeRefs>,
+    pub(crate) told: Arc<Recorder>,
+    pub(crate) now: Arc<AtomicU64>,
+}
+
+pub(crate) const START: u64 = 1_800_000_000;
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(StoreConfig::default(), Arc::new(MemoryDatabase::unbounded())).await
+    }
+
+    pub(crate) async fn with(config: StoreConfig, database: Arc<dyn NostrDatabase>) -> Self {
+        let refs = Arc::new(FakeRefs::default());
+        let told = Arc::new(Recorder::default());
+        let now = Arc::new(AtomicU64::new(START));
+        let clock = Arc::clone(&now);
+        let store = NostrEventStore::builder(Arc::clone(&database), refs.clone())
+            .observer(told.clone())
+            .config(config)
+            .clock(move || clock.load(Ordering::Relaxed))
+            .build()
+            .await
+            .unwrap();
+        Self { store, database, refs, told, now }
+    }
+
+    pub(crate) async fn try_admit(&self, event: &Event) -> Result<Admission, AdmitError> {
+        self.store.admit(verified(event), Arrival::Synced).await
+    }
+
+    pub(crate) async fn admit(&self, event: &Event) -> Admission {
+        self.try_admit(event).await.unwrap()
+    }
+
+    pub(crate) async fn release(&self, id: &str, here: &[Oid]) -> Released {
+        self.store.release(&Identifier::from(id), here).await.unwrap()
+    }
+
+    pub(crate) async fn is_stored(&self, event: &Event) -> bool {
+        self.database.event_by_id(&event.id).await.unwrap().is_some()
+    }
+
+    pub(crate) fn told(&self) -> Vec<EventId> {
+        self.told.0.lock().unwrap().clone()
+    }
+}
+
+/// How often each id was told.
+pub(crate) fn counts(told: &[EventId]) -> HashMap<EventId, usize> {
+    let mut counts = HashMap::new();
+    for id in told {
+        *counts.entry(*id).or_default() += 1;
+    }
+    counts
+}
