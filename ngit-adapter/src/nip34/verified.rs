@@ -29,6 +29,10 @@ impl VerifiedEvent {
         if !json.trim_ascii_start().starts_with(b"{") {
             return Err(EventError::NotAnEvent("it is no JSON object".to_owned()));
         }
+        // An event nests three deep. Fields that it does not have are passed over, but not at any depth.
+        if depth(json) > MAX_DEPTH {
+            return Err(EventError::NotAnEvent(format!("it nests over {MAX_DEPTH} deep")));
+        }
         let event = serde_json::from_slice(json).map_err(|error| not_an_event(&error))?;
         Self::check(event, limits)
     }
@@ -67,6 +71,30 @@ impl Deref for VerifiedEvent {
     fn deref(&self) -> &Event {
         &self.0
     }
+}
+
+/// How deep JSON may nest.
+const MAX_DEPTH: usize = 32;
+
+/// How deep brackets nest outside of strings.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// What the parser says, without the length that a stranger can give it.

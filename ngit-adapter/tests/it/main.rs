@@ -3,6 +3,8 @@
 
 mod fetch_requests;
 mod fetch_support;
+mod nip34_parse;
+mod nip34_verify;
 mod objects;
 mod objects_folder;
 mod paths;
