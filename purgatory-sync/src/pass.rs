@@ -1,0 +1,301 @@
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use domain_throttle::{Domain, Endpoint};
+use keyed_debounce::Run;
+use tokio::select;
+use tracing::{debug, info, warn};
+
+use crate::{
+    Activity, EventsReleased, FetchStarted, Identifier, Oid, PassEnd, PassSummary, SyncEvent,
+    bell::Bell,
+    board::Seat,
+    candidates::Ask,
+    clock,
+    engine::Shared,
+    fetching::{self, Finished, with_causes},
+    find::{Found, Leave},
+    lines::Places,
+    look,
+    memory::{Fruitless, SharedMemory},
+    report,
+    slot::SlotWait,
+    step::{self, Rest, Situation, View},
+    survey::Survey,
+    tried::Tried,
+};
+
+/// How often in a row a pass lets events go and looks again before it asks a server: a store whose
+/// events never end does not keep it from that.
+const RELEASES_IN_A_ROW: usize = 8;
+
+/// One pass: look, let go, choose, wait for leave, ask, and again, until nothing more can be done.
+///
+/// It holds a fetch slot and a permit only while a request is on, and for the one look between a
+/// permit that came after a wait and its request.
+pub(crate) struct Pass<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) id: &'a Identifier,
+    run: &'a Run<Identifier>,
+    pub(crate) memory: Arc<SharedMemory>,
+    pub(crate) bell: Bell<'a>,
+    pub(crate) places: Places,
+    pub(crate) slot_wait: SlotWait,
+    leave: Option<Leave>,
+    finished: Option<Finished>,
+    here: HashSet<Oid>,
+    survey: Survey,
+    tried: Tried,
+    signals: u64,
+    turn: usize,
+    turns_done: usize,
+    rest: Rest,
+    released: usize,
+}
+
+impl<'a> Pass<'a> {
+    pub(crate) fn new(shared: &'a Shared, run: &'a Run<Identifier>, seat: Seat) -> Self {
+        let turn = {
+            let mut memory = seat.memory.lock();
+            memory.rounds.begin_pass();
+            memory.turn
+        };
+        Self {
+            shared,
+            id: run.key(),
+            run,
+            memory: seat.memory,
+            bell: Bell::new(run, seat.wake, &shared.stopping),
+            places: Places::new(),
+            slot_wait: SlotWait::default(),
+            leave: None,
+            finished: None,
+            here: HashSet::new(),
+            survey: Survey::default(),
+            tried: Tried::default(),
+            signals: 0,
+            turn,
+            turns_done: 0,
+            rest: Rest { no_source_left: true, ..Rest::default() },
+            released: 0,
+        }
+    }
+
+    pub(crate) async fn drive(&mut self) -> PassEnd {
+        let end = match self.work().await {
+            Ok(never) => match never {},
+            Err(end) => end,
+        };
+        self.leave = None;
+        self.places.leave();
+        self.settle(end);
+        end
+    }
+
+    /// What this pass found, once it has ended.
+    pub(crate) fn summary(&self, why: PassEnd, elapsed: Duration) -> PassSummary {
+        let all_asked = why == PassEnd::AllAsked;
+        PassSummary {
+            why,
+            fetches: self.tried.fetches(),
+            released: self.released,
+            held: self.survey.held,
+            missing: self.survey.missing_len(),
+            no_source_left: all_asked && self.rest.no_source_left,
+            elapsed,
+        }
+    }
+
+    async fn work(&mut self) -> Result<std::convert::Infallible, PassEnd> {
+        let mut releases = 0;
+        loop {
+            self.look().await?;
+            if self.survey.held == 0 {
+                return Err(PassEnd::NothingHeld);
+            }
+            // A permit in hand is used at once: its server counts from now.
+            if let Some((ask, leave)) = self.ask_with_leave() {
+                releases = 0;
+                self.fetch(ask, leave).await?;
+                continue;
+            }
+            if self.release().await? && releases < RELEASES_IN_A_ROW {
+                releases += 1;
+                continue;
+            }
+            if self.bell.is_stopping() {
+                return Err(PassEnd::Stopped);
+            }
+            match self.find().await {
+                Found::Ask(ask, leave) => {
+                    releases = 0;
+                    self.fetch(ask, leave).await?;
+                }
+                Found::Leave(leave) => self.leave = Some(leave),
+                Found::Look => {}
+                Found::Rest(rest) => self.next_turn(rest)?,
+                Found::End(end) => return Err(end),
+            }
+        }
+    }
+
+    /// Asks the store what is wanted and the fetcher what of it is here, and tells what the last
+    /// request brought.
+    async fn look(&mut self) -> Result<(), PassEnd> {
+        if self.leave.is_none() {
+            self.shared.board.does(self.id, Activity::Looking);
+        }
+        let again = self.bell.looking();
+        if again {
+            self.memory.signal();
+        }
+        self.signals = self.memory.signals();
+        let (shared, run) = (self.shared, self.run);
+        let after_fetch = self.finished.is_some();
+        let looked = select! {
+            biased;
+            looked = look::look(shared, self.id, self.turn, &mut self.here, &self.memory) => looked,
+            () = clock::pause(shared.config.look_deadline()) => Err(PassEnd::StoreFailed),
+            () = run.lost() => Err(PassEnd::Lost),
+            // What a request brought is looked at even then, and let go.
+            () = shared.stopping.cancelled(), if !after_fetch => Err(PassEnd::Stopped),
+        };
+        let end = match looked {
+            Ok(survey) => {
+                shared.board.saw(self.id, survey.held, survey.missing_len());
+                self.survey = survey;
+                None
+            }
+            Err(end) => Some(end),
+        };
+        if let Some(finished) = self.finished.take() {
+            let seen = end.is_none().then_some((&self.survey, &self.here));
+            if report::fetch_ended(shared, self.id, &finished, seen) {
+                self.memory.lock().rounds.gave(&finished.ask.url);
+            }
+        }
+        end.map_or(Ok(()), Err)
+    }
+
+    /// The request that a permit in hand is for, if there is still one. If there is none, the permit goes back.
+    fn ask_with_leave(&mut self) -> Option<(Ask, Leave)> {
+        let leave = self.leave.take()?;
+        let views = HashMap::new();
+        let ask = self.situated(&views, |situation| step::ask_at(situation, leave.endpoint()?))?;
+        Some((ask, leave))
+    }
+
+    /// Lets events go, unless it was tried for exactly this and brought nothing. Says whether any went.
+    async fn release(&mut self) -> Result<bool, PassEnd> {
+        let here = self.survey.here(&self.here);
+        let fingerprint = self.survey.fingerprint(&here);
+        let attempt = Fruitless { fingerprint, signals: self.signals };
+        if self.memory.lock().fruitless == Some(attempt) {
+            return Ok(false);
+        }
+        self.shared.board.does(self.id, Activity::Releasing);
+        let released = match self.shared.store.release(self.id, &here).await {
+            Ok(released) => released,
+            Err(error) => {
+                warn!(identifier = self.id.as_str(), step = "release", error = %with_causes(&error), "processing failed");
+                return Err(PassEnd::StoreFailed);
+            }
+        };
+        if released.released == 0 {
+            self.memory.lock().fruitless = Some(attempt);
+            return Ok(false);
+        }
+        self.released += released.released;
+        let (identifier, held) = (self.id.clone(), released.held);
+        info!(identifier = self.id.as_str(), released = released.released, held, "state synced");
+        let event = EventsReleased { identifier, released: released.released, held };
+        self.shared.tell(SyncEvent::Released(event));
+        Ok(true)
+    }
+
+    /// Makes the request. What it brought is looked at by the next look.
+    async fn fetch(&mut self, ask: Ask, mut leave: Leave) -> Result<(), PassEnd> {
+        if self.bell.is_stopping() {
+            return Err(PassEnd::Stopped);
+        }
+        let Some((permit, slot)) = leave.take() else { return Ok(()) };
+        self.memory.lock().rounds.reach(&ask.url);
+        self.tried.begin(&ask);
+        let (identifier, url, wanted) = (self.id.clone(), ask.url.clone(), ask.oids.len());
+        let activity = Activity::Fetching { url: url.clone(), since: clock::now() };
+        self.shared.board.does(self.id, activity);
+        self.shared.tell(SyncEvent::FetchStarted(FetchStarted { identifier, url, wanted }));
+        let finished = fetching::fetch(self.shared, self.run, ask, permit).await;
+        drop(slot);
+        match &finished.result {
+            Ok(fetched) => self.tried.answered(&finished.ask, &fetched.ask_again),
+            Err(error) => self.tried.failed(&finished.ask, error.kind()),
+        }
+        if let Some(end) = finished.ended {
+            report::fetch_ended(self.shared, self.id, &finished, None);
+            return Err(end);
+        }
+        self.finished = Some(finished);
+        Ok(())
+    }
+
+    /// Nothing more can be asked for the wants of this turn: goes on to those of the next.
+    fn next_turn(&mut self, rest: Rest) -> Result<(), PassEnd> {
+        self.rest = self.rest.and(rest);
+        self.turns_done += 1;
+        self.turn = (self.turn + 1) % self.survey.turns;
+        if rest.limited {
+            self.memory.lock().turn = self.turn;
+            return Err(PassEnd::FetchLimit);
+        }
+        if self.turns_done < self.survey.turns {
+            return Ok(());
+        }
+        self.memory.lock().turn = 0;
+        Err(match self.rest {
+            Rest { paused: Some(until), .. } => PassEnd::Paused { until },
+            Rest { shut: true, .. } => PassEnd::NoPlaceInLine,
+            _ => PassEnd::AllAsked,
+        })
+    }
+
+    /// Notes for the next pass what this one did not have to reach, and tells what was tried.
+    fn settle(&mut self, end: PassEnd) {
+        let open = self.situated(&HashMap::new(), |situation| situation.open());
+        let mut tried: HashMap<Domain, (usize, usize)> = HashMap::new();
+        let mut memory = self.memory.lock();
+        for url in self.survey.urls() {
+            if !open.contains(&url) {
+                memory.rounds.reach(&url);
+            }
+            let (asked, known) = tried.entry(url.domain().clone()).or_default();
+            *asked += usize::from(self.tried.was_asked_at_all(&url));
+            *known += 1;
+        }
+        drop(memory);
+        for (domain, (tried, known)) in tried {
+            debug!(
+                identifier = self.id.as_str(),
+                domain = domain.as_str(),
+                tried,
+                known,
+                why = end.as_str(),
+                "tried URLs"
+            );
+        }
+    }
+
+    pub(crate) fn situated<R>(
+        &self,
+        views: &HashMap<Endpoint, View>,
+        ask: impl FnOnce(&Situation<'_>) -> R,
+    ) -> R {
+        let memory = self.memory.lock();
+        let (survey, tried, rounds) = (&self.survey, &self.tried, &memory.rounds);
+        let fetch_limit = self.shared.config.fetches_per_pass();
+        ask(&Situation { survey, tried, rounds, views, fetch_limit })
+    }
+}
