@@ -105,7 +105,9 @@ impl Attempt<'_> {
         };
         let line = line.as_slice().unwrap_or_default();
         if let Some(text) = protocol::error_text(line) {
-            return Ok(Answer::No(quoted(text), named(text, wants)));
+            let answer = Answer::No(quoted(text), named(text, wants));
+            body.finish().await;
+            return Ok(answer);
         }
         match protocol::section(line) {
             Some(Section::Packfile) => Ok(Answer::Pack(body)),
@@ -135,7 +137,7 @@ impl Attempt<'_> {
                 None => said.extend(protocol::acknowledged(line)),
             }
         }
-        body.finish().await?;
+        body.finish().await;
         if !begun {
             return Err(Failure::corrupt("the server's answer has no acknowledgments"));
         }
@@ -154,7 +156,7 @@ impl Attempt<'_> {
             let Some(line) = line.as_slice() else { break };
             listed.extend(protocol::listed(line).filter(|oid| asked.contains(oid)));
         }
-        body.finish().await?;
+        body.finish().await;
         Ok(asked.iter().copied().filter(|oid| listed.contains(oid)).collect())
     }
 }

@@ -30,6 +30,9 @@ pub(super) struct Body<'a> {
     packets: Packets,
 }
 
+/// How long the end of an answer may take once all of it that matters is here.
+const SOON: Duration = Duration::from_millis(200);
+
 /// No server means to be left alone for longer than this.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -51,12 +54,15 @@ impl<'a> Body<'a> {
         self.packets.next().map_err(not_packets)
     }
 
-    /// Reads to the end, so that the connection can be used again. What comes is thrown away.
-    pub(super) async fn finish(mut self) -> Result<(), Failure> {
-        while self.receive().await? {
-            self.packets = Packets::default();
-        }
-        Ok(())
+    /// Reads what is left, so that the connection can be used again. A server that does not end its answer
+    /// soon loses the connection, and nothing else: what was wanted of it is here.
+    pub(super) async fn finish(mut self) {
+        let _ = tokio::time::timeout(SOON, async {
+            while let Ok(true) = self.receive().await {
+                self.packets = Packets::default();
+            }
+        })
+        .await;
     }
 
     /// Waits for more bytes. False at the end.

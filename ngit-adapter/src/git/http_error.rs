@@ -45,10 +45,13 @@ fn kind_of(error: &reqwest::Error) -> (Kind, &'static str) {
     (Kind::Network, "the connection failed")
 }
 
-/// TLS errors come wrapped in I/O errors, which hide them from `source`.
+/// TLS errors come wrapped in I/O errors, once or more, which hide them from `source`.
 fn is_tls(cause: &(dyn Error + 'static)) -> bool {
+    if cause.is::<rustls::Error>() {
+        return true;
+    }
     let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>())
+    inner.is_some_and(|inner| is_tls(inner))
 }
 
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

@@ -93,7 +93,8 @@ impl Intake<'_> {
             let Some(line) = line.as_slice() else {
                 drop(stdin);
                 pack.tell();
-                return body.finish().await;
+                body.finish().await;
+                return Ok(());
             };
             let part = match protocol::band(line) {
                 Some(Band::Pack(part)) => part,

@@ -5,7 +5,7 @@ use std::path::Path;
 use gix::{revision::walk::Sorting, traverse::commit::simple::CommitTimeOrder};
 use purgatory_sync::Oid;
 
-use super::objects::{oid, sha1};
+use super::objects::{Objects, oid, sha1};
 
 /// The most commits that are named to a server.
 const MAX_HAVES: usize = 384;
@@ -35,8 +35,8 @@ pub(super) fn haves(repository: &Path, tips: &[Oid]) -> Vec<Oid> {
 
 /// Commits behind the tips, newest first. Without any if they cannot be read: it is only a hint.
 fn behind(path: &Path, tips: &[Oid]) -> Vec<Oid> {
-    let options = gix::open::Options::isolated().open_path_as_is(true);
-    let Ok(repository) = gix::open_opts(path, options) else { return Vec::new() };
+    let Ok(objects) = Objects::open(path) else { return Vec::new() };
+    let repository = objects.repository();
     let commits = tips
         .iter()
         .filter_map(sha1)

@@ -1,7 +1,10 @@
 //! The tests of the adapter, one file per behaviour.
 #![allow(clippy::disallowed_methods, reason = "tests of processes and servers measure real time")]
 
+mod fetch_failures;
+mod fetch_packs;
 mod fetch_requests;
+mod fetch_server;
 mod fetch_support;
 mod nip34_parse;
 mod nip34_verify;
