@@ -307,8 +307,9 @@ async fn other_protocols_are_unsupported() {
     let plain =
         ScriptedServer::start(|_, stream| ok(stream, "text/plain", b"0123 refs/heads/main\n"));
     let page = ScriptedServer::start(|_, stream| ok(stream, "text/html", b"<h1>git</h1>"));
-    let ssh = ScriptedServer::start_raw(|mut stream| {
-        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n");
+    let other = ScriptedServer::start_raw(|mut stream| {
+        let _ = stream.read(&mut [0; 4_096]);
+        let _ = stream.write_all(b"ERROR 17 unknown command\r\n");
         let _ = hang(&mut stream);
     });
     let compressed = ScriptedServer::start(|_, stream| {
@@ -320,7 +321,7 @@ async fn other_protocols_are_unsupported() {
     });
     let half = ScriptedServer::start(|_, stream| ok(stream, ADVERTISEMENT, &packet("version 2\n")));
     let here = Here::new().await;
-    for server in [old, plain, page, ssh, compressed, no_fetch, half] {
+    for server in [old, plain, page, other, compressed, no_fetch, half] {
         assert_eq!(here.fails(&server.url(), &[tip]).await, Kind::Unsupported);
     }
 }
