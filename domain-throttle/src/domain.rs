@@ -1,4 +1,6 @@
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use crate::address;
 
 /// A host in its one canonical spelling: what limits count by.
 ///
@@ -34,15 +36,26 @@ impl std::borrow::Borrow<str> for Domain {
 impl std::str::FromStr for Domain {
     type Err = DomainError;
 
+    /// Reads a bare host: `example.org`, `192.0.2.1`, `[2001:db8::1]` or `2001:db8::1`.
     fn from_str(input: &str) -> Result<Self, Self::Err> {
-        let endpoint: crate::Endpoint = format!("https://{input}/")
-            .parse()
-            .map_err(|_| DomainError::new(input, "it is no host name"))?;
-        Ok(endpoint.domain().clone())
+        let host = input.trim();
+        if host.is_empty() {
+            return Err(DomainError::new(input, "it is empty"));
+        }
+        let is_bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
+        let host = if is_bare_ipv6 { Cow::Owned(format!("[{host}]")) } else { Cow::Borrowed(host) };
+        match address::canonical_host(&host) {
+            Ok(host) => Ok(Self::from_canonical(&host)),
+            Err(_) if host.contains(['/', ':', '@']) => Err(DomainError::new(
+                input,
+                "give the host alone, without scheme, user, port or path",
+            )),
+            Err(why) => Err(DomainError::new(input, why)),
+        }
     }
 }
 
-/// Why a text is no domain.
+/// Why a text is no domain: the text and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{input:?} is no domain: {why}")]
 pub struct DomainError {
@@ -52,7 +65,7 @@ pub struct DomainError {
 
 impl DomainError {
     pub(crate) fn new(input: &str, why: &'static str) -> Self {
-        Self { input: input.to_owned(), why }
+        Self { input: address::for_errors(input), why }
     }
 }
 

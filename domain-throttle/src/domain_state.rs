@@ -328,6 +328,7 @@ impl<W> DomainState<W> {
 
     /// Gives back memory that is kept for speed only.
     pub fn shrink(&mut self, now: Moment) {
+        self.advance(now);
         self.keys.shrink();
         let limits = *self.limits;
         if let Some(rare) = &mut self.rare {

@@ -1,13 +1,31 @@
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{borrow::Cow, fmt, str::FromStr};
 
-use url::{Host, Url};
+use url::Url;
 
-use crate::Domain;
+use crate::{
+    Domain,
+    address::{self, Address},
+};
 
 /// Where a request goes: scheme, host and port.
+///
+/// It is read from a URL or from `user@host:path`, as git and ssh write it. Two spellings of one
+/// server give the same endpoint; user, path, query and fragment do not count.
+///
+/// ```
+/// use domain_throttle::Endpoint;
+///
+/// let one: Endpoint = "HTTPS://alice@Example.ORG.:443/a?b#c".parse()?;
+/// let two: Endpoint = "https://example.org".parse()?;
+/// let ssh: Endpoint = "git@example.org:alice/repository".parse()?;
+/// assert_eq!(one, two);
+/// assert_eq!(ssh.to_string(), "ssh://example.org:22");
+/// assert_eq!(ssh.domain(), two.domain());
+/// # Ok::<(), domain_throttle::EndpointError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
-    scheme: Arc<str>,
+    scheme: Cow<'static, str>,
     domain: Domain,
     port: Option<u16>,
 }
@@ -17,25 +35,9 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`EndpointError`] if the URL has no host.
+    /// [`EndpointError`] if the URL names no server.
     pub fn from_url(url: &Url) -> Result<Self, EndpointError> {
-        let host = match url.host() {
-            Some(Host::Domain(name)) => name.trim_end_matches('.').to_ascii_lowercase(),
-            Some(Host::Ipv4(address)) => address.to_string(),
-            Some(Host::Ipv6(address)) => match address.to_ipv4_mapped() {
-                Some(mapped) => mapped.to_string(),
-                None => address.to_string(),
-            },
-            None => String::new(),
-        };
-        if host.is_empty() {
-            return Err(EndpointError { input: url.to_string(), why: "it has no host" });
-        }
-        Ok(Self {
-            scheme: Arc::from(url.scheme()),
-            domain: Domain::from_canonical(&host),
-            port: url.port_or_known_default(),
-        })
+        Address::from_url(url).map(Self::from).map_err(|why| EndpointError::new(url.as_str(), why))
     }
 
     /// The domain whose limits count for this endpoint.
@@ -54,15 +56,18 @@ impl Endpoint {
     }
 }
 
+impl From<Address> for Endpoint {
+    fn from(address: Address) -> Self {
+        let Address { scheme, host, port } = address;
+        Self { scheme, domain: Domain::from_canonical(&host), port }
+    }
+}
+
 impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(input: &str) -> Result<Self, Self::Err> {
-        let url = Url::parse(input).map_err(|_| EndpointError {
-            input: input.to_owned(),
-            why: "it is not an absolute URL",
-        })?;
-        Self::from_url(&url)
+        Address::parse(input).map(Self::from).map_err(|why| EndpointError::new(input, why))
     }
 }
 
@@ -86,10 +91,16 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Why a text is no endpoint.
+/// Why a text is no endpoint: the text, cut and without its user, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{input:?} names no server: {why}")]
 pub struct EndpointError {
     input: String,
     why: &'static str,
+}
+
+impl EndpointError {
+    fn new(input: &str, why: &'static str) -> Self {
+        Self { input: address::for_errors(input), why }
+    }
 }

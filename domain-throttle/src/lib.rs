@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod acquire;
+mod address;
 mod builder;
 mod cell;
 mod clock;
@@ -21,6 +22,7 @@ mod overrides;
 mod pause;
 mod permit;
 mod permit_hook;
+mod retry_after;
 mod shared;
 mod tally;
 mod throttle;
@@ -39,6 +41,7 @@ pub use limits::Limits;
 pub use moment::Moment;
 pub use overrides::DomainPattern;
 pub use permit::{Permit, PermitHook};
+pub use retry_after::{RetryAfterError, retry_after};
 pub use tally::DomainTally;
 pub use throttle::{Denied, Throttle, ThrottleError};
 pub use throttle_ext::ThrottleExt;

@@ -119,11 +119,10 @@ impl Map {
 fn forget_if_idle(cell: &Cell, now: Moment) -> bool {
     let Some(mut inside) = cell.try_lock() else { return false };
     let Some(at) = inside.core.idle_at() else { return false };
-    // Nobody waits, so this wakes nobody.
-    inside.core.advance(now);
     if at <= now && inside.armed.is_none_or(|armed| armed <= now) {
         inside.forgotten = true;
     } else {
+        // Nobody waits, so this wakes nobody.
         inside.core.shrink(now);
     }
     inside.forgotten

@@ -26,6 +26,8 @@ impl Window {
     /// length `window`. In the past if there is room now.
     pub(crate) fn room_at(&self, max: usize, window: Duration) -> Moment {
         match max {
+            // No two starts lie in an interval without length.
+            _ if window.is_zero() => Moment::ZERO,
             0 => Moment::MAX,
             _ if self.stamps.len() < max => Moment::ZERO,
             _ => self.start(self.stamps.len() - max).saturating_add(window),

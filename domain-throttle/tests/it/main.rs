@@ -1,5 +1,11 @@
 //! What `domain-throttle` promises, one file per behaviour.
 #![expect(clippy::disallowed_methods, reason = "tests read the paused clock and move it")]
 
+mod model;
+mod oracle;
+mod retry_after;
+mod spellings;
 mod support;
+mod twin;
 mod waiting;
+mod window;

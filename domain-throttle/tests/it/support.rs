@@ -1,6 +1,16 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::{
+    future::Future,
+    num::NonZeroU32,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
 
-use domain_throttle::{Endpoint, Limits};
+use domain_throttle::{Endpoint, Limits, Permit, ThrottleError};
 
 pub(crate) fn at(url: &str) -> Endpoint {
     url.parse().expect("a test's URL names a server")
@@ -13,4 +23,48 @@ pub(crate) fn limits(max_concurrent: u32, max_per_window: u32, window: Duration)
 
 pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
+}
+
+pub(crate) fn endpoints(urls: &[&str]) -> Vec<Endpoint> {
+    urls.iter().map(|url| at(url)).collect()
+}
+
+pub(crate) type Waiting<'a> =
+    Pin<Box<dyn Future<Output = Result<Permit, ThrottleError>> + Send + 'a>>;
+
+/// A waker that counts how often it was used.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(AtomicUsize);
+
+impl Calls {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Polls once; the permit if there is one.
+pub(crate) fn poll(waiting: &mut Waiting<'_>, calls: &Arc<Calls>) -> Option<Permit> {
+    let waker = Waker::from(calls.clone());
+    match waiting.as_mut().poll(&mut Context::from_waker(&waker)) {
+        Poll::Ready(Ok(permit)) => Some(permit),
+        Poll::Ready(Err(error)) => panic!("the wait failed: {error}"),
+        Poll::Pending => None,
+    }
+}
+
+/// Lets all other tasks do what they can do now.
+pub(crate) async fn settle() {
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
 }
