@@ -59,7 +59,7 @@ impl Builder {
         self
     }
 
-    /// Builds the throttle. It spawns nothing before somebody waits.
+    /// Builds the throttle. It spawns its one task when it is first used within a tokio runtime.
     pub fn build(self) -> DomainThrottle {
         let mut overrides = Overrides::new(self.margin);
         overrides.set_default(self.limits);

@@ -13,8 +13,9 @@ use crate::{
 /// A clone is another handle of the same throttle. Permits and waits keep what they need, so they
 /// outlive the handle they came from.
 ///
-/// Waiting needs a tokio runtime with its timer enabled; [`check`](Self::check) and
-/// [`try_acquire`](Self::try_acquire) need none.
+/// Waiting needs a tokio runtime; [`check`](Self::check) and [`try_acquire`](Self::try_acquire)
+/// need none. A runtime it is used in must have its timer enabled: there it spawns one task, which
+/// moves the lines on when time does, forgets idle domains, and ends with the throttle.
 #[derive(Clone, Debug)]
 pub struct DomainThrottle {
     shared: Arc<Shared>,

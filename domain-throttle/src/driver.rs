@@ -14,10 +14,10 @@ use tokio::{
 
 use crate::{Moment, clock::Clock, shared::Shared};
 
-/// The one task of a throttle: it brings what only time brings, to those who wait.
+/// The one task of a throttle: it brings what only time brings to those who wait, and forgets.
 ///
-/// It is spawned when somebody waits for the first time, sleeps while nothing is due, and ends with
-/// the throttle. If its runtime ends first, the next waiter that is polled on another starts it anew.
+/// It is spawned with the first domain that is asked from within a runtime, sleeps while nothing is
+/// due, and ends with the throttle. If its runtime ends first, the next waiter that is polled on another starts it anew.
 #[derive(Debug, Default)]
 pub(crate) struct Driver {
     running: AtomicBool,

@@ -62,7 +62,7 @@ impl Shared {
 
     /// Does something with a domain that may be new.
     pub(crate) fn enter<R>(
-        &self,
+        self: &Arc<Self>,
         domain: &Domain,
         mut work: impl FnMut(&mut DomainState<Waker>, Moment) -> R,
     ) -> Result<(Arc<Cell>, R), Full> {
@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// Does something with a domain if it is remembered. The error says whether there is room for it.
+    /// Does something with a domain if it is remembered.
     pub(crate) fn look<R>(
         &self,
         domain: &Domain,
@@ -211,7 +211,7 @@ impl Shared {
         (self.map.len() > 0).then_some(at)
     }
 
-    fn find_or_insert(&self, domain: &Domain) -> Result<Arc<Cell>, Full> {
+    fn find_or_insert(self: &Arc<Self>, domain: &Domain) -> Result<Arc<Cell>, Full> {
         if let Some(cell) = self.map.find(domain) {
             return Ok(cell);
         }
@@ -220,6 +220,7 @@ impl Shared {
         let tally = self.tallies.slot(domain);
         let make = || Cell::new(domain.clone(), tally, DomainState::new(limits), edition);
         let (cell, is_first) = self.map.find_or_insert(domain, make)?;
+        self.driver.ensure(self);
         if is_first {
             self.driver.look_again();
         }
