@@ -70,29 +70,37 @@ impl Inner {
         &self,
         event: &Event,
         held: Arc<Held>,
-        _arrival: Arrival,
+        arrival: Arrival,
     ) -> Result<Outcome, AdmitError> {
         let identifier = held.identifier.clone();
         let _pass = self.gates.enter(&identifier).await;
         if let Some(outcome) = self.needless(event, &held).await? {
             return Ok(outcome);
         }
-        if held.announcement().is_some() {
-            self.take_announcement(held).await
-        } else {
-            self.hold(held).await?;
-            Ok(Outcome::Held { data_first: false })
+        if self.shelf().is_remembered(&held.id, self.now()) {
+            // It was looked for in vain. A sync brings it back for ever; its author may mean it.
+            match arrival {
+                Arrival::Synced => return Ok(Outcome::GivenUp),
+                Arrival::Submitted => self.shelf().forget(&held.id),
+            }
         }
+        if held.announcement().is_some() {
+            return self.take_announcement(held).await;
+        }
+        self.hold(Arc::clone(&held)).await?;
+        let data_first = self.fill_placeholder(&held);
+        self.extend_announcements(&held).await?;
+        Ok(Outcome::Held { data_first })
     }
 
     /// Why an event need not be taken, if so.
     async fn needless(&self, event: &Event, held: &Held) -> Result<Option<Outcome>, StoreError> {
         {
             let shelf = self.shelf();
-            if shelf.contains(&held.id) {
+            if shelf.purgatory().contains(&held.id) {
                 return Ok(Some(Outcome::Duplicate));
             }
-            let newest = shelf.in_slot(&held.identifier, &held.slot());
+            let newest = shelf.purgatory().in_slot(&held.identifier, &held.slot());
             if newest.is_some_and(|newest| newest.version() > held.version()) {
                 return Ok(Some(Outcome::Superseded));
             }
@@ -112,13 +120,37 @@ impl Inner {
         Ok(deleted.then_some(Outcome::Deleted))
     }
 
+    /// Holds an event. It is durable when this returns.
     async fn hold(&self, held: Arc<Held>) -> Result<(), AdmitError> {
-        let inserted = self.shelf().insert(Entry::new(held, u64::MAX), &self.config);
-        match inserted {
-            Inserted::Full(what, how_many) => Err(AdmitError::Full(what, how_many)),
-            // The gate was passed alone, so the other answers cannot come; both are no harm.
-            Inserted::New { .. } | Inserted::Duplicate | Inserted::Superseded => Ok(()),
+        let id = held.id;
+        let entry = Entry::new(held, self.config.deadline(self.now()));
+        if let Inserted::Full(what, how_many) = self.shelf().hold(entry, &self.config) {
+            return Err(AdmitError::Full(what, how_many));
         }
+        // The gate was passed alone, so it is new. What could not be made durable was not taken.
+        if let Err(error) = self.flush().await {
+            self.shelf().let_go(&id);
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// Whether the data of a pull request came before it. Its placeholder has done its work then.
+    fn fill_placeholder(&self, held: &Held) -> bool {
+        let mut shelf = self.shelf();
+        let fits = shelf.placeholder(&held.id).is_some_and(|it| held.oids().contains(&it.tip));
+        fits && shelf.fill(&held.id).is_some()
+    }
+
+    /// R6: a new state gives the announcements that it has authority under more time.
+    async fn extend_announcements(&self, held: &Held) -> Result<(), StoreError> {
+        if self.config.hold_for.is_none() || held.kind != Kind::RepoState {
+            return Ok(());
+        }
+        let look = self.look_at_announcements(&held.identifier).await?;
+        let owners = look.authority().owners_for(&held.author);
+        self.extend(owners.iter().filter_map(|owner| look.held_announcement(owner)));
+        self.flush().await
     }
 
     async fn take_announcement(&self, held: Arc<Held>) -> Result<Outcome, AdmitError> {
@@ -140,7 +172,8 @@ impl Inner {
         }
         // It may give a say over the repositories of others, too.
         self.settle(&mut look).await?;
-        Ok(Outcome::Announced { served: !self.shelf().contains(&held.id) })
+        self.flush().await?;
+        Ok(Outcome::Announced { served: !self.shelf().purgatory().contains(&held.id) })
     }
 
     /// Saves a patch: it carries its data.

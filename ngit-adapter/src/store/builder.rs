@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use nostr_database::NostrDatabase;
 use purgatory_sync::StoreError;
@@ -6,8 +6,10 @@ use purgatory_sync::StoreError;
 use super::{
     clock,
     config::StoreConfig,
+    durable,
     event_store::{Inner, NostrEventStore},
     observer::{Silent, StoreObserver},
+    shelf::Shelf,
 };
 use crate::RefKeeper;
 
@@ -19,6 +21,7 @@ pub struct NostrEventStoreBuilder {
     observer: Arc<dyn StoreObserver>,
     config: StoreConfig,
     clock: Clock,
+    journal: Option<PathBuf>,
 }
 
 /// Gives the seconds since 1970.
@@ -32,6 +35,7 @@ impl NostrEventStoreBuilder {
             observer: Arc::new(Silent),
             config: StoreConfig::default(),
             clock: Arc::new(clock::system_now),
+            journal: None,
         }
     }
 
@@ -47,20 +51,40 @@ impl NostrEventStoreBuilder {
         self
     }
 
+    /// The file in which what is held outlives the process. Without one it is lost with the process.
+    ///
+    /// It is made if it is not there; `<path>.lock` and, for moments, `<path>.new` stand beside it.
+    pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.journal = Some(path.into());
+        self
+    }
+
     /// Another clock than the system's: it gives the seconds since 1970.
     pub fn clock(mut self, now: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(now);
         self
     }
 
-    /// Makes the store.
+    /// Makes the store, with what the journal says is held.
+    ///
+    /// Announcements whose repositories have data by now are served before it returns.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if what is held already cannot be read.
+    /// [`StoreError`] if the journal cannot be read, is in use by another process, or is of another
+    /// version.
     pub async fn build(self) -> Result<NostrEventStore, StoreError> {
-        let Self { database, refs, observer, config, clock } = self;
-        Ok(NostrEventStore::from_inner(Inner::new(database, refs, observer, config, clock)))
+        let Self { database, refs, observer, config, clock, journal } = self;
+        let (shelf, journal) = match journal {
+            Some(path) => {
+                let (shelf, journal) = durable::open(path, config.clone(), clock()).await?;
+                (shelf, Some(journal))
+            }
+            None => (Shelf::new(false), None),
+        };
+        let inner = Inner::new(database, refs, observer, config, clock, (shelf, journal));
+        inner.recover().await;
+        Ok(NostrEventStore::from_inner(inner))
     }
 }
 

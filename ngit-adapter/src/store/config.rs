@@ -19,7 +19,7 @@ pub struct StoreConfig {
     pub hold_for: Option<Duration>,
     /// How long the id of an event that was given up is remembered. Default 7 days.
     pub remember_for: Duration,
-    /// How many ids are remembered; the oldest go first. Default 1,000,000.
+    /// How many ids are remembered; the oldest go first. Default 200,000.
     pub max_remembered: usize,
     /// How long data that came before its event is kept. Default 20 minutes.
     pub keep_placeholder_for: Duration,
@@ -37,7 +37,7 @@ impl Default for StoreConfig {
             max_pull_requests: 5_000,
             hold_for: None,
             remember_for: Duration::from_secs(7 * 24 * 60 * 60),
-            max_remembered: 1_000_000,
+            max_remembered: 200_000,
             keep_placeholder_for: Duration::from_secs(20 * 60),
             max_placeholders: 10_000,
         }
@@ -48,5 +48,10 @@ impl StoreConfig {
     /// The settings of a relay: held events go after 30 minutes.
     pub fn relay() -> Self {
         Self { hold_for: Some(Duration::from_secs(30 * 60)), ..Self::default() }
+    }
+
+    /// When an event that comes now goes, in seconds since 1970.
+    pub(super) fn deadline(&self, now: u64) -> u64 {
+        self.hold_for.map_or(u64::MAX, |hold_for| now.saturating_add(hold_for.as_secs()))
     }
 }

@@ -100,7 +100,7 @@ impl Inner {
     /// The identifiers that a deletion may be about.
     fn touched(&self, deletion: &Deletion) -> BTreeSet<Identifier> {
         let shelf = self.shelf();
-        let held = deletion.ids.iter().filter_map(|id| shelf.find(id));
+        let held = deletion.ids.iter().filter_map(|id| shelf.purgatory().find(id));
         held.map(|entry| entry.held.identifier.clone()).chain(deletion.addressed()).collect()
     }
 
@@ -112,10 +112,11 @@ impl Inner {
         let _pass = self.gates.enter(identifier).await;
         let gone: Vec<EventId> = {
             let shelf = self.shelf();
-            let held = shelf.entries(identifier).iter().map(|entry| &entry.held);
+            let held = shelf.purgatory().entries(identifier).iter().map(|entry| &entry.held);
             held.filter(|held| deletion.covers_held(held)).map(|held| held.id).collect()
         };
         self.let_go(&gone);
+        self.flush().await?;
         // Without the announcement or the state that went, other states may lead.
         let look = self.look(identifier).await?;
         let owners: Vec<PublicKey> = look.announcements.iter().map(|it| it.owner).collect();

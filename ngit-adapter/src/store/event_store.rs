@@ -11,12 +11,13 @@ use purgatory_sync::{EventStore, Identifier, Needs, Oid, Released, StoreError};
 use super::{
     builder::{Clock, NostrEventStoreBuilder},
     config::StoreConfig,
+    durable::SharedJournal,
     gates::Gates,
     listing::{self, HeldEvent},
     look::Look,
     needs,
     observer::StoreObserver,
-    purgatory::Purgatory,
+    shelf::Shelf,
     stored,
 };
 use crate::RefKeeper;
@@ -32,7 +33,8 @@ pub(super) struct Inner {
     pub(super) config: StoreConfig,
     pub(super) gates: Gates,
     clock: Clock,
-    shelf: Mutex<Purgatory>,
+    pub(super) journal: Option<SharedJournal>,
+    shelf: Mutex<Shelf>,
 }
 
 impl NostrEventStore {
@@ -63,7 +65,7 @@ impl NostrEventStore {
     ///
     /// [`StoreError`] if the database cannot say which announcements are served.
     pub async fn held(&self) -> Result<Vec<HeldEvent>, StoreError> {
-        let mut identifiers: Vec<_> = self.0.shelf().waiting().cloned().collect();
+        let mut identifiers: Vec<_> = self.0.shelf().purgatory().waiting().cloned().collect();
         identifiers.sort_unstable();
         let mut all = Vec::new();
         for identifier in identifiers {
@@ -83,9 +85,10 @@ impl Inner {
         observer: Arc<dyn StoreObserver>,
         config: StoreConfig,
         clock: Clock,
+        (shelf, journal): (Shelf, Option<SharedJournal>),
     ) -> Self {
-        let gates = Gates::default();
-        Self { database, refs, observer, config, gates, clock, shelf: Mutex::default() }
+        let (gates, shelf) = (Gates::default(), Mutex::new(shelf));
+        Self { database, refs, observer, config, gates, clock, journal, shelf }
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -93,7 +96,7 @@ impl Inner {
     }
 
     /// The data lock: held for a few steps in memory, never across an await.
-    pub(super) fn shelf(&self) -> MutexGuard<'_, Purgatory> {
+    pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,7 +106,7 @@ impl Inner {
         identifier: &Identifier,
     ) -> Result<Look, StoreError> {
         let announcements = stored::announcements(&*self.database, identifier).await?;
-        let held = self.shelf().entries(identifier).to_vec();
+        let held = self.shelf().purgatory().entries(identifier).to_vec();
         Ok(Look { identifier: identifier.clone(), held, announcements, states: Vec::new() })
     }
 
@@ -119,7 +122,7 @@ impl Inner {
 impl EventStore for NostrEventStore {
     async fn needs(&self, id: &Identifier) -> Result<Needs, StoreError> {
         let _pass = self.0.gates.enter(id).await;
-        if self.0.shelf().counted(id) == 0 {
+        if self.0.shelf().purgatory().counted(id) == 0 {
             return Ok(Needs::default());
         }
         Ok(needs::needs(&self.0.look_at_announcements(id).await?))
@@ -128,11 +131,14 @@ impl EventStore for NostrEventStore {
     async fn release(&self, id: &Identifier, here: &[Oid]) -> Result<Released, StoreError> {
         let _pass = self.0.gates.enter(id).await;
         let here: HashSet<Oid> = here.iter().copied().collect();
-        self.0.release(id, &here).await
+        let released = self.0.release(id, &here).await;
+        let noted = self.0.flush().await;
+        let released = released?;
+        noted.map(|()| released)
     }
 
     async fn held_identifiers(&self) -> Result<Vec<Identifier>, StoreError> {
-        let mut identifiers: Vec<_> = self.0.shelf().waiting().cloned().collect();
+        let mut identifiers: Vec<_> = self.0.shelf().purgatory().waiting().cloned().collect();
         identifiers.sort_unstable();
         Ok(identifiers)
     }
@@ -142,7 +148,7 @@ impl fmt::Debug for NostrEventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NostrEventStore")
             .field("database", &self.0.database.backend())
-            .field("held", &self.0.shelf().len())
+            .field("held", &self.0.shelf().purgatory().len())
             .finish_non_exhaustive()
     }
 }

@@ -166,9 +166,10 @@ impl Purgatory {
         self.repositories.iter().filter(|(_, it)| it.counted > 0).map(|(identifier, _)| identifier)
     }
 
-    /// The identifiers of which anything is held.
-    pub(super) fn identifiers(&self) -> impl Iterator<Item = &Identifier> {
-        self.repositories.keys()
+    /// The identifiers of which an announcement is held.
+    pub(super) fn announced(&self) -> impl Iterator<Item = &Identifier> {
+        let announced = self.repositories.iter().filter(|(_, it)| it.counted < it.entries.len());
+        announced.map(|(identifier, _)| identifier)
     }
 
     /// Everything.
@@ -221,17 +222,26 @@ impl Purgatory {
         true
     }
 
-    /// Notes that a fetch for a repository ended: what is held of it was looked for. Gives the ids of
-    /// those of which that was not known.
-    pub(super) fn mark_hunted(&mut self, identifier: &Identifier) -> Vec<EventId> {
-        let Some(repository) = self.repositories.get_mut(identifier) else { return Vec::new() };
-        let fresh = repository.entries.iter_mut().filter(|entry| !entry.hunted);
+    /// Notes that a fetch for a repository ended: what is held of it was looked for. Says whether that
+    /// was not known of all of it.
+    pub(super) fn mark_hunted(&mut self, identifier: &Identifier) -> bool {
+        let Some(repository) = self.repositories.get_mut(identifier) else { return false };
+        let mut fresh = false;
+        for entry in &mut repository.entries {
+            fresh |= !std::mem::replace(&mut entry.hunted, true);
+        }
         fresh
-            .map(|entry| {
-                entry.hunted = true;
-                entry.held.id
-            })
-            .collect()
+    }
+
+    /// Gives a deadline to everything that has none.
+    pub(super) fn give_deadlines(&mut self, deadline: u64) {
+        let endless = self.deadlines.split_off(&(u64::MAX, EventId::from_byte_array([0; 32])));
+        for (_, id) in endless {
+            if let Some(entry) = self.find_mut(&id) {
+                entry.deadline = deadline;
+            }
+            self.deadlines.insert((deadline, id));
+        }
     }
 }
 

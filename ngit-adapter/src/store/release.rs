@@ -37,13 +37,13 @@ impl Inner {
         identifier: &Identifier,
         here: &HashSet<Oid>,
     ) -> Result<Released, StoreError> {
-        if self.shelf().entries(identifier).is_empty() {
+        if self.shelf().purgatory().entries(identifier).is_empty() {
             return Ok(Released::default());
         }
         let mut look = self.look(identifier).await?;
         let mut released = 0;
         let result = self.release_all(&mut look, here, &mut released).await;
-        let held = self.shelf().counted(identifier);
+        let held = self.shelf().purgatory().counted(identifier);
         result.map(|()| Released { released, held })
     }
 
@@ -219,7 +219,8 @@ impl Inner {
     pub(super) fn let_go(&self, ids: &[EventId]) {
         let mut shelf = self.shelf();
         for id in ids {
-            shelf.remove(id);
+            shelf.let_go(id);
+            shelf.fill(id);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use nostr::{event::Event, key::PublicKey};
 use nostr_database::{RejectedReason, SaveEventStatus};
-use purgatory_sync::StoreError;
+use purgatory_sync::{Identifier, StoreError};
 
 use super::{event_store::Inner, held::Held, look::Look, stored};
 use crate::{
@@ -31,6 +31,24 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Does what a crash may have left undone: announcements that could go with what was released.
+    pub(super) async fn recover(&self) {
+        let identifiers: Vec<_> = self.shelf().purgatory().announced().cloned().collect();
+        for identifier in identifiers {
+            if let Err(error) = self.recover_one(&identifier).await {
+                // The next release or announcement of the repository does it.
+                tracing::warn!(%identifier, %error, "processing failed");
+            }
+        }
+    }
+
+    async fn recover_one(&self, identifier: &Identifier) -> Result<(), StoreError> {
+        let _pass = self.gates.enter(identifier).await;
+        let mut look = self.look(identifier).await?;
+        self.settle(&mut look).await?;
+        self.flush().await
     }
 
     /// Whether something is served that brought data for this owner's repository.

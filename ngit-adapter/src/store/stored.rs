@@ -100,12 +100,24 @@ pub(super) async fn pull_requests(
         .kinds([Kind::GitPullRequest, Kind::GitPullRequestUpdate])
         .custom_tags(SingleLetterTag::LOWERCASE_A, values);
     let events = query(database, filter).await?;
-    let tips = events.iter().filter_map(|event| match GitEvent::read(event).ok()? {
-        GitEvent::PullRequest(it) => Some((event.id, it.proposal.tip)),
-        GitEvent::PullRequestUpdate(it) => Some((event.id, it.proposal.tip)),
+    Ok(events.iter().filter_map(|event| Some((event.id, tip_of(event)?))).collect())
+}
+
+/// The commit of a pull request or an update that is served.
+pub(super) async fn tip(
+    database: &dyn NostrDatabase,
+    id: &EventId,
+) -> Result<Option<Oid>, StoreError> {
+    let event = database.event_by_id(id).await;
+    Ok(event.map_err(failed("the database could not be asked"))?.as_ref().and_then(tip_of))
+}
+
+fn tip_of(event: &Event) -> Option<Oid> {
+    match GitEvent::read(event).ok()? {
+        GitEvent::PullRequest(it) => Some(it.proposal.tip),
+        GitEvent::PullRequestUpdate(it) => Some(it.proposal.tip),
         _ => None,
-    });
-    Ok(tips.collect())
+    }
 }
 
 /// Whether an event's author has asked for its deletion, before or after it came.

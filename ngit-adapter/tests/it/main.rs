@@ -13,6 +13,7 @@ mod objects_folder;
 mod paths;
 mod refs;
 mod smart_http;
+mod store_orders;
 mod store_release;
 mod store_support;
 mod support;

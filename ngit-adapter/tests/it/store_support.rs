@@ -4,9 +4,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    path::Path,
+    pin::Pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -16,14 +19,17 @@ use ngit_adapter::{
     nip34::{EventLimits, VerifiedEvent},
     nostr::{
         event::{Event, EventBuilder, EventId, FinalizeEvent, Kind, Tag},
+        filter::Filter,
         key::{Keys, PublicKey, SecretKey},
         types::Timestamp,
     },
     store::{Admission, AdmitError, Arrival, NostrEventStore, StoreConfig, StoreObserver},
 };
-use nostr_database::NostrDatabase;
+use nostr_database::{
+    DatabaseEventStatus, Features, NostrDatabase, RejectedReason, SaveEventStatus, error::Error,
+};
 use nostr_memory::MemoryDatabase;
-use purgatory_sync::{EventStore, Identifier, Oid, Released};
+use purgatory_sync::{EventStore, Identifier, Needs, Oid, Released, StoreError};
 
 /// The key pair of a number: the same in every run.
 pub(crate) fn keys(number: u8) -> Keys {
@@ -101,6 +107,7 @@ pub(crate) struct FakeRefs {
     /// Repositories of these owners fail for now.
     pub(crate) failing: Mutex<BTreeSet<PublicKey>>,
     pub(crate) calls: AtomicU64,
+    pub(crate) fuse: Arc<Fuse>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,6 +140,7 @@ impl FakeRefs {
 #[async_trait]
 impl RefKeeper for FakeRefs {
     async fn apply_state(&self, at: &RepositoryId, state: &StateRefs) -> Result<(), RefError> {
+        self.fuse.step().await;
         self.check(at)?;
         if state.refs.is_empty() {
             return Ok(());
@@ -170,47 +178,228 @@ impl RefKeeper for FakeRefs {
 
 /// Notes what it is told.
 #[derive(Default)]
-pub(crate) struct Recorder(pub(crate) Mutex<Vec<EventId>>);
+pub(crate) struct Recorder {
+    told: Mutex<Vec<EventId>>,
+    pub(crate) fuse: Arc<Fuse>,
+}
 
 impl StoreObserver for Recorder {
     fn announced(&self, _: &Identifier, event: &Event) {
-        self.0.lock().unwrap().push(event.id);
+        self.fuse.burn_one();
+        self.told.lock().unwrap().push(event.id);
     }
 
     fn released(&self, _: &Identifier, event: &Event) {
-        self.0.lock().unwrap().push(event.id);
+        self.fuse.burn_one();
+        self.told.lock().unwrap().push(event.id);
+    }
+}
+
+/// Stops everything after a number of steps, as a kill does: nothing after it happens any more, and the
+/// journal is what it was at that moment.
+#[derive(Default)]
+pub(crate) struct Fuse {
+    /// Steps to go. `None` burns never.
+    left: Mutex<Option<u32>>,
+    journal: Mutex<Option<std::path::PathBuf>>,
+    saved: Mutex<Option<Vec<u8>>>,
+    burnt: tokio::sync::Notify,
+}
+
+impl Fuse {
+    pub(crate) fn light(&self, steps: u32, journal: &std::path::Path) {
+        *self.left.lock().unwrap() = Some(steps);
+        *self.journal.lock().unwrap() = Some(journal.to_owned());
+        *self.saved.lock().unwrap() = None;
+    }
+
+    pub(crate) fn put_out(&self) {
+        *self.left.lock().unwrap() = None;
+    }
+
+    /// One step. Says whether it is the end.
+    fn burn_one(&self) -> bool {
+        let mut left = self.left.lock().unwrap();
+        match left.as_mut() {
+            None => return false,
+            Some(0) => {}
+            Some(steps) => {
+                *steps -= 1;
+                return false;
+            }
+        }
+        let mut saved = self.saved.lock().unwrap();
+        if saved.is_none() {
+            let journal = self.journal.lock().unwrap();
+            *saved = Some(std::fs::read(journal.as_ref().unwrap()).unwrap());
+            self.burnt.notify_one();
+        }
+        true
+    }
+
+    async fn step(&self) {
+        if self.burn_one() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Runs until it is done, or until the fuse has burnt: then the journal as it was.
+    pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Vec<u8>> {
+        let done = tokio::select! {
+            biased;
+            () = self.burnt.notified() => None,
+            done = work => Some(done),
+        };
+        match (self.saved.lock().unwrap().take(), done) {
+            (None, Some(done)) => Ok(done),
+            (saved, _) => Err(saved.unwrap()),
+        }
+    }
+}
+
+/// A database that burns a fuse with every write, before and after it.
+#[derive(Debug)]
+pub(crate) struct FusedDatabase {
+    inner: Arc<dyn NostrDatabase>,
+    fuse: Arc<Fuse>,
+    /// Refuses these events, with this status.
+    pub(crate) refuses: Mutex<HashMap<EventId, RejectedReason>>,
+    /// Fails every write.
+    pub(crate) fails: AtomicBool,
+}
+
+impl fmt::Debug for Fuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fuse")
+    }
+}
+
+impl FusedDatabase {
+    pub(crate) fn new(inner: Arc<dyn NostrDatabase>, fuse: Arc<Fuse>) -> Self {
+        Self { inner, fuse, refuses: Mutex::default(), fails: AtomicBool::new(false) }
+    }
+}
+
+type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+impl NostrDatabase for FusedDatabase {
+    fn backend(&self) -> &'static str {
+        self.inner.backend()
+    }
+
+    fn features(&self) -> Features {
+        self.inner.features()
+    }
+
+    fn save_event<'a>(&'a self, event: &'a Event) -> Answer<'a, SaveEventStatus> {
+        Box::pin(async move {
+            self.fuse.step().await;
+            if self.fails.load(Ordering::Relaxed) {
+                return Err(Error::storage(std::io::Error::other("no space left")));
+            }
+            let refused = self.refuses.lock().unwrap().get(&event.id).copied();
+            if let Some(reason) = refused {
+                return Ok(SaveEventStatus::Rejected(reason));
+            }
+            let saved = self.inner.save_event(event).await;
+            self.fuse.step().await;
+            saved
+        })
+    }
+
+    fn check_id<'a>(&'a self, id: &'a EventId) -> Answer<'a, DatabaseEventStatus> {
+        self.inner.check_id(id)
+    }
+
+    fn event_by_id<'a>(&'a self, id: &'a EventId) -> Answer<'a, Option<Event>> {
+        self.inner.event_by_id(id)
+    }
+
+    fn count(&self, filter: Filter) -> Answer<'_, usize> {
+        self.inner.count(filter)
+    }
+
+    fn query(&self, filter: Filter) -> Answer<'_, BTreeSet<Event>> {
+        self.inner.query(filter)
+    }
+
+    fn delete(&self, filter: Filter) -> Answer<'_, ()> {
+        self.inner.delete(filter)
+    }
+
+    fn wipe(&self) -> Answer<'_, ()> {
+        self.inner.wipe()
     }
 }
 
 /// A store with all that it stands on, and a clock that stands still.
 pub(crate) struct World {
     pub(crate) store: NostrEventStore,
-    pub(crate) database: Arc<dyn NostrDatabase>,
+    pub(crate) database: Arc<FusedDatabase>,
     pub(crate) refs: Arc<FakeRefs>,
     pub(crate) told: Arc<Recorder>,
+    pub(crate) fuse: Arc<Fuse>,
     pub(crate) now: Arc<AtomicU64>,
+    pub(crate) config: StoreConfig,
 }
 
 pub(crate) const START: u64 = 1_800_000_000;
 
 impl World {
+    /// In memory, without a journal.
     pub(crate) async fn new() -> Self {
-        Self::with(StoreConfig::default(), Arc::new(MemoryDatabase::unbounded())).await
+        Self::with(StoreConfig::default(), None).await
     }
 
-    pub(crate) async fn with(config: StoreConfig, database: Arc<dyn NostrDatabase>) -> Self {
-        let refs = Arc::new(FakeRefs::default());
-        let told = Arc::new(Recorder::default());
+    /// In memory, with or without a journal.
+    pub(crate) async fn with(config: StoreConfig, journal: Option<&Path>) -> Self {
+        Self::over(config, journal, Arc::new(MemoryDatabase::unbounded())).await
+    }
+
+    pub(crate) async fn over(
+        config: StoreConfig,
+        journal: Option<&Path>,
+        database: Arc<dyn NostrDatabase>,
+    ) -> Self {
+        let fuse = Arc::new(Fuse::default());
+        let database = Arc::new(FusedDatabase::new(database, fuse.clone()));
+        let refs = Arc::new(FakeRefs { fuse: fuse.clone(), ..FakeRefs::default() });
+        let told = Arc::new(Recorder { fuse: fuse.clone(), ..Recorder::default() });
         let now = Arc::new(AtomicU64::new(START));
-        let clock = Arc::clone(&now);
-        let store = NostrEventStore::builder(Arc::clone(&database), refs.clone())
+        let store = Self::open(&database, &refs, &told, &now, &config, journal).await;
+        Self { store: store.unwrap(), database, refs, told, fuse, now, config }
+    }
+
+    async fn open(
+        database: &Arc<FusedDatabase>,
+        refs: &Arc<FakeRefs>,
+        told: &Arc<Recorder>,
+        now: &Arc<AtomicU64>,
+        config: &StoreConfig,
+        journal: Option<&Path>,
+    ) -> Result<NostrEventStore, StoreError> {
+        let clock = Arc::clone(now);
+        let mut builder = NostrEventStore::builder(database.clone(), refs.clone())
             .observer(told.clone())
-            .config(config)
-            .clock(move || clock.load(Ordering::Relaxed))
-            .build()
-            .await
-            .unwrap();
-        Self { store, database, refs, told, now }
+            .config(config.clone())
+            .clock(move || clock.load(Ordering::Relaxed));
+        if let Some(journal) = journal {
+            builder = builder.journal(journal);
+        }
+        builder.build().await
+    }
+
+    /// The store anew, from a journal, over the same database and the same refs.
+    pub(crate) async fn restart(&mut self, journal: &Path) {
+        // The old one must be gone before its journal is opened again.
+        let (database, refs) = (self.database.clone(), self.refs.clone());
+        self.store = NostrEventStore::builder(database, refs).build().await.unwrap();
+        self.store = self.reopen(journal).await.unwrap();
+    }
+
+    pub(crate) async fn reopen(&self, journal: &Path) -> Result<NostrEventStore, StoreError> {
+        let Self { database, refs, told, now, config, .. } = self;
+        Self::open(database, refs, told, now, config, Some(journal)).await
     }
 
     pub(crate) async fn try_admit(&self, event: &Event) -> Result<Admission, AdmitError> {
@@ -222,15 +411,35 @@ impl World {
     }
 
     pub(crate) async fn release(&self, id: &str, here: &[Oid]) -> Released {
-        self.store.release(&Identifier::from(id), here).await.unwrap()
+        self.try_release(id, here).await.unwrap()
+    }
+
+    pub(crate) async fn try_release(&self, id: &str, here: &[Oid]) -> Result<Released, StoreError> {
+        self.store.release(&Identifier::from(id), here).await
+    }
+
+    pub(crate) async fn needs(&self, id: &str) -> Needs {
+        self.store.needs(&Identifier::from(id)).await.unwrap()
     }
 
     pub(crate) async fn is_stored(&self, event: &Event) -> bool {
         self.database.event_by_id(&event.id).await.unwrap().is_some()
     }
 
+    pub(crate) async fn stored(&self) -> BTreeSet<EventId> {
+        self.database.query(Filter::new()).await.unwrap().iter().map(|it| it.id).collect()
+    }
+
+    pub(crate) async fn held(&self) -> BTreeSet<EventId> {
+        self.store.held().await.unwrap().iter().map(|it| it.id).collect()
+    }
+
     pub(crate) fn told(&self) -> Vec<EventId> {
-        self.told.0.lock().unwrap().clone()
+        self.told.told.lock().unwrap().clone()
+    }
+
+    pub(crate) fn pass_time(&self, secs: u64) {
+        self.now.fetch_add(secs, Ordering::Relaxed);
     }
 }
 
