@@ -101,3 +101,37 @@ impl Resolve for CheckedLookup {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Says one address after the other.
+    #[derive(Debug)]
+    struct Rebinding(Mutex<Vec<&'static str>>);
+
+    #[async_trait]
+    impl Lookup for Rebinding {
+        async fn lookup(&self, _: &str) -> Result<Vec<IpAddr>, LookupError> {
+            let next = self.0.lock().expect("no panic").pop().ok_or(LookupError::NoSuchName)?;
+            Ok(vec![next.parse().expect("an address")])
+        }
+    }
+
+    /// G3: a name that is public at one look and private at the next is refused at the next. The HTTP client
+    /// connects to nothing but what such a look gives.
+    #[tokio::test]
+    async fn a_name_that_changes_its_address_is_checked_each_time() {
+        let names = Rebinding(Mutex::new(vec!["127.0.0.1", "93.184.216.34"]));
+        let lookup = CheckedLookup::new(Arc::new(names), AddressPolicy::public_only());
+        let resolve = || lookup.resolve("git.example.org".parse().expect("a name"));
+        let addresses: Vec<_> = resolve().await.map(Iterator::collect).unwrap_or_default();
+        assert_eq!(addresses, [SocketAddr::from(([93, 184, 216, 34], 0))]);
+        let error = resolve().await.map(|_| ()).expect_err("it is private now");
+        assert!(error.is::<AddressRefused>());
+        let error = resolve().await.map(|_| ()).expect_err("it is gone now");
+        assert!(error.is::<LookupError>());
+    }
+}

@@ -105,6 +105,8 @@ fn is_limit(words: &str) -> bool {
     words.contains("out of memory")
         || words.ends_with("cannot allocate memory")
         || words.starts_with("attempting to allocate")
+        || words.starts_with("data too large to fit into virtual memory")
+        || words.starts_with("size_t overflow")
         || words.starts_with("pack exceeds maximum allowed size")
         || words.ends_with("file too large")
 }

@@ -1,7 +1,10 @@
 //! The tests of the adapter, one file per behaviour.
 #![allow(clippy::disallowed_methods, reason = "tests of processes and servers measure real time")]
 
+mod fetch_addresses;
+mod fetch_checks;
 mod fetch_failures;
+mod fetch_limits;
 mod fetch_packs;
 mod fetch_requests;
 mod fetch_server;
