@@ -26,6 +26,8 @@ pub mod schedule;
 mod scheduler;
 mod shared;
 mod slab;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod timestamp;
 mod waiters;
 
