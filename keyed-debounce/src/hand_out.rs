@@ -59,6 +59,8 @@ pub enum Then {
 pub struct Cancelled<K> {
     /// Whether there was something to forget: a key that waited, or a request during a run.
     pub found: bool,
+    /// Whether a run of the key is on, so that the key is not absent now.
+    pub running: bool,
     /// The key, if it is no longer kept.
     pub forgotten: Option<Forgotten<K>>,
 }

@@ -18,6 +18,8 @@ mod key_record;
 mod key_state;
 mod key_store;
 mod key_table;
+#[cfg(feature = "metrics")]
+mod metrics_observer;
 mod observer;
 mod outcome;
 mod rounds;
@@ -29,6 +31,8 @@ mod slab;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timestamp;
+#[cfg(feature = "tracing")]
+mod tracing_observer;
 mod waiters;
 
 pub use backoff::{Backoff, Exponential};
@@ -38,7 +42,11 @@ pub use debouncer::KeyedDebouncer;
 pub use driver::drive;
 pub use intake::Drain;
 pub use key_state::{Counts, KeyState};
+#[cfg(feature = "metrics")]
+pub use metrics_observer::MetricsObserver;
 pub use observer::{Event, Observer};
 pub use outcome::Outcome;
 pub use run::{Run, RunHook};
 pub use scheduler::{ScheduleError, Scheduled, Scheduler, SchedulerError};
+#[cfg(feature = "tracing")]
+pub use tracing_observer::TracingObserver;

@@ -71,6 +71,8 @@ pub enum Event<'a, K> {
     Cancelled {
         /// The key.
         key: &'a K,
+        /// Whether a run of the key is on; otherwise the key is absent now.
+        running: bool,
     },
     /// The debouncer was closed.
     Closed,

@@ -298,18 +298,19 @@ impl<K: Eq, S> Schedule<K, S> {
 
     pub(crate) fn cancel_hashed(&mut self, hash: u64, key: &K, now: Timestamp) -> Cancelled<K> {
         let now = self.advance(now);
-        let nothing = Cancelled { found: false, forgotten: None };
+        let nothing = Cancelled { found: false, running: false, forgotten: None };
         let Some(slot) = self.keys.find(hash, key) else { return nothing };
         let Some(record) = self.keys.value_mut(slot) else { return nothing };
         match record.phase {
             Phase::Remembered => nothing,
             Phase::Running { run, requested, .. } => {
                 record.phase = Phase::Running { run, requested: false, cancelled: true };
-                Cancelled { found: requested, forgotten: None }
+                Cancelled { found: requested, running: true, forgotten: None }
             }
             Phase::Waiting | Phase::Backoff | Phase::Parked => {
                 self.dequeue(slot);
-                Cancelled { found: true, forgotten: self.forget(slot, now) }
+                let forgotten = self.forget(slot, now);
+                Cancelled { found: true, running: false, forgotten }
             }
         }
     }

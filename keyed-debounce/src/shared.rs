@@ -111,7 +111,7 @@ impl<K: Hash + Eq> Shared<K> {
         let hash = self.hasher.hash_one(key);
         let cancelled = self.change(|state, now| state.schedule.cancel_hashed(hash, key, now));
         if cancelled.found {
-            self.observe(&Event::Cancelled { key });
+            self.observe(&Event::Cancelled { key, running: cancelled.running });
         }
         cancelled.found
     }

@@ -177,12 +177,10 @@ fn clock() -> impl Strategy<Value = Timestamp> {
 fn settings() -> impl Strategy<Value = Settings> {
     let optional = || proptest::option::of((1..3000_u64).prop_map(Duration::from_millis));
     let capacity = proptest::option::of((1..6_usize).prop_map(|n| NonZeroUsize::new(n).unwrap()));
-    (capacity, optional(), optional()).prop_map(|(capacity, min_gap, min_interval)| {
-        let mut settings = Settings::default();
-        settings.capacity = capacity;
-        settings.min_gap = min_gap;
-        settings.min_interval = min_interval;
-        settings
+    (capacity, optional(), optional()).prop_map(|(capacity, min_gap, min_interval)| Settings {
+        capacity,
+        min_gap,
+        min_interval,
     })
 }
 

@@ -2,4 +2,22 @@
 #![expect(clippy::disallowed_methods, reason = "tests measure time that they steer themselves")]
 
 mod against_the_model;
-mod smoke;
+mod backoff;
+mod cancel_safety;
+mod deadlines;
+mod driver;
+mod foreign;
+mod idle;
+mod observers;
+mod order;
+mod panics;
+mod proposal;
+mod rounds;
+mod shutdown;
+mod sim;
+mod state_table;
+mod threads;
+mod time;
+mod traits;
+mod traps;
+mod workqueue;
