@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod cli;
 pub mod git;
 pub mod nip34;
 mod ref_keeper;

@@ -1,2 +1,5 @@
 //! The program `ngit-purgatory`.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    ngit_adapter::cli::main()
+}

@@ -1,5 +1,6 @@
 //! Git over smart HTTP, read only.
 
+mod call;
 mod feed;
 mod request_log;
 mod upload_pack;
@@ -16,15 +17,17 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures::stream;
-use percent_encoding::percent_decode_str;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::git::Git;
 
 pub use request_log::{RequestEntry, RequestKind, RequestLog};
 
+use call::{Call, NOT_FOUND, Refusal, Service};
 use feed::{FeedError, feed};
 use request_log::InFlight;
 use upload_pack::{Chunk, UploadPack};
@@ -38,17 +41,18 @@ use upload_pack::{Chunk, UploadPack};
 ///
 /// ```no_run
 /// # async fn serve() -> std::io::Result<()> {
-/// use ngit_adapter::relay::SmartHttp;
+/// use ngit_adapter::{git::Git, relay::SmartHttp};
 ///
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
-/// axum::serve(listener, SmartHttp::folder("/srv/git").into_router()).await
+/// let git = Git::find().await.map_err(std::io::Error::other)?;
+/// axum::serve(listener, SmartHttp::folder(git, "/srv/git").into_router()).await
 /// # }
 /// ```
 pub struct SmartHttp {
     locate: Box<Locate>,
     log: RequestLog,
     limits: SmartHttpLimits,
-    git: PathBuf,
+    git: Git,
 }
 
 type Locate = dyn Fn(&[String]) -> Option<PathBuf> + Send + Sync;
@@ -80,19 +84,22 @@ impl SmartHttp {
     /// It is handed the parts of the URL's path before `/info/refs` or `/git-upload-pack`, decoded. A part is
     /// never empty, `.` or `..`, and has no NUL, but may have a slash that was written as `%2F`: a part is a value,
     /// see [`safe_path`] for turning parts into a path. `locate` runs on an async worker and must not block.
-    pub fn new(locate: impl Fn(&[String]) -> Option<PathBuf> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        git: Git,
+        locate: impl Fn(&[String]) -> Option<PathBuf> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             locate: Box::new(locate),
             log: RequestLog::default(),
             limits: SmartHttpLimits::default(),
-            git: PathBuf::from("git"),
+            git,
         }
     }
 
     /// Serves every repository below `root`, under its path below it.
-    pub fn folder(root: impl Into<PathBuf>) -> Self {
+    pub fn folder(git: Git, root: impl Into<PathBuf>) -> Self {
         let root = root.into();
-        Self::new(move |parts| safe_path(&root, parts))
+        Self::new(git, move |parts| safe_path(&root, parts))
     }
 
     /// Counts the requests in `log`.
@@ -105,12 +112,6 @@ impl SmartHttp {
     #[must_use]
     pub fn with_limits(self, limits: SmartHttpLimits) -> Self {
         Self { limits, ..self }
-    }
-
-    /// Another git than the one on `PATH`.
-    #[must_use]
-    pub fn with_git(self, git: impl Into<PathBuf>) -> Self {
-        Self { git: git.into(), ..self }
     }
 
     /// The routes. They answer every path: nest or merge them where git is to be served.
@@ -144,24 +145,11 @@ struct Server {
     slots: Arc<Semaphore>,
 }
 
-/// What a request asks for.
-struct Call {
-    service: Service,
-    repository: PathBuf,
-    protocol: Option<&'static str>,
-    gzip: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Service {
-    Advertise,
-    UploadPack,
-}
-
-type Refusal = (StatusCode, &'static str);
-
 async fn handle(State(server): State<Arc<Server>>, request: Request) -> Response {
     let in_flight = server.settings.log.begin(request.uri().path());
+    if call::asks_for_advertisement(request.uri().path()) {
+        in_flight.set_kind(RequestKind::Advertisement);
+    }
     match server.answer(request, in_flight).await {
         Ok(response) => response,
         Err((status, why)) => {
@@ -172,15 +160,12 @@ async fn handle(State(server): State<Arc<Server>>, request: Request) -> Response
 
 impl Server {
     async fn answer(&self, request: Request, in_flight: InFlight) -> Result<Response, Refusal> {
-        let call = self.understand(request.method(), request.uri(), request.headers())?;
+        let call = self.settings.understand(request.method(), request.uri(), request.headers())?;
         let slot = Arc::clone(&self.slots)
             .try_acquire_owned()
             .map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "too many requests at once"))?;
         if !tokio::fs::try_exists(call.repository.join("HEAD")).await.unwrap_or(false) {
             return Err(NOT_FOUND);
-        }
-        if call.service == Service::Advertise {
-            in_flight.set_kind(RequestKind::Advertisement);
         }
 
         let settings = &self.settings;
@@ -205,46 +190,7 @@ impl Server {
         }
         respond(call, upload_pack, in_flight, slot).await
     }
-
-    fn understand(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Call, Refusal> {
-        let (path, service) = split_service(uri.path()).ok_or(NOT_FOUND)?;
-        let expected = if service == Service::Advertise { Method::GET } else { Method::POST };
-        if method != expected {
-            return Err((StatusCode::METHOD_NOT_ALLOWED, "this method is not supported here"));
-        }
-        if service == Service::Advertise {
-            let asked =
-                uri.query().unwrap_or("").split('&').find_map(|q| q.strip_prefix("service="));
-            if asked != Some("git-upload-pack") {
-                return Err((
-                    StatusCode::FORBIDDEN,
-                    "only fetching over smart HTTP is supported: service=git-upload-pack",
-                ));
-            }
-        } else if header(headers, header::CONTENT_TYPE.as_str()) != Some(REQUEST_TYPE) {
-            return Err((
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the content type has to be application/x-git-upload-pack-request",
-            ));
-        }
-        let gzip = match header(headers, header::CONTENT_ENCODING.as_str()) {
-            None | Some("identity") => false,
-            Some("gzip" | "x-gzip") => true,
-            Some(_) => {
-                return Err((
-                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                    "the only content encoding is gzip",
-                ));
-            }
-        };
-        let parts = decode_path(path).ok_or(NOT_FOUND)?;
-        let repository = (self.settings.locate)(&parts).ok_or(NOT_FOUND)?;
-        Ok(Call { service, repository, protocol: protocol(headers), gzip })
-    }
 }
-
-const NOT_FOUND: Refusal = (StatusCode::NOT_FOUND, "there is no such repository");
-const REQUEST_TYPE: &str = "application/x-git-upload-pack-request";
 
 /// Waits for the first bytes, so that a bad request still gets its status, then streams the rest.
 async fn respond(
@@ -296,38 +242,4 @@ async fn respond(
         HeaderValue::from_static("no-cache, max-age=0, must-revalidate"),
     );
     Ok(response)
-}
-
-fn split_service(path: &str) -> Option<(&str, Service)> {
-    if let Some(repository) = path.strip_suffix("/info/refs") {
-        return Some((repository, Service::Advertise));
-    }
-    path.strip_suffix("/git-upload-pack").map(|repository| (repository, Service::UploadPack))
-}
-
-/// The parts of a path, decoded, none of them empty, `.` or `..`.
-fn decode_path(path: &str) -> Option<Vec<String>> {
-    const MAX_BYTES: usize = 4_096;
-    if path.len() > MAX_BYTES {
-        return None;
-    }
-    let decode = |part: &str| {
-        let part = percent_decode_str(part).decode_utf8().ok()?.into_owned();
-        (!matches!(part.as_str(), "" | "." | "..") && !part.contains('\0')).then_some(part)
-    };
-    path.strip_prefix('/')?.split('/').map(decode).collect()
-}
-
-/// What of `Git-Protocol` is passed on: a version we know, in our own spelling.
-fn protocol(headers: &HeaderMap) -> Option<&'static str> {
-    let asked = header(headers, "git-protocol")?;
-    asked.split(':').find_map(|parameter| match parameter {
-        "version=1" => Some("version=1"),
-        "version=2" => Some("version=2"),
-        _ => None,
-    })
-}
-
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok().map(str::trim)
 }

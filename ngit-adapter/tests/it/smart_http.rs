@@ -4,19 +4,19 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    path::Path,
     process::Stdio,
     time::Duration,
 };
 
 use flate2::{Compression, write::GzEncoder};
+use ngit_adapter::git::Git;
 use ngit_adapter::relay::{RequestKind, RequestLog, SmartHttp, SmartHttpLimits};
 use purgatory_sync::Oid;
 use tempfile::TempDir;
 
 use crate::{
     support::{TestRepo, git_command},
-    support_server::TestServer,
+    support_server::{TestServer, git_at, installed_git},
 };
 
 /// A folder with the repository `one.git` of 30 commits and a tag, served.
@@ -150,7 +150,7 @@ fn no_spelling_of_a_path_leaves_the_folder() {
 fn a_body_that_inflates_over_the_limit_is_refused() {
     let (dir, ..) = served();
     let limits = SmartHttpLimits { body_bytes: 1 << 20, ..SmartHttpLimits::default() };
-    let router = SmartHttp::folder(dir.path()).with_limits(limits).into_router();
+    let router = SmartHttp::folder(installed_git(), dir.path()).with_limits(limits).into_router();
     let server = TestServer::start_with("127.0.0.1", router, RequestLog::default());
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     // Lines that upload-pack keeps reading, so it is not git that ends it.
@@ -169,7 +169,7 @@ fn what_git_is_told_comes_from_a_short_list() {
     let dir = TempDir::new().expect("a temporary folder");
     TestRepo::init(dir.path().join("one.git"));
     let git = script(&dir, "cat > /dev/null; echo \"[$GIT_PROTOCOL] $*\"; env");
-    let router = SmartHttp::folder(dir.path()).with_git(git).into_router();
+    let router = SmartHttp::folder(git, dir.path()).into_router();
     let server = TestServer::start_with("127.0.0.1", router, RequestLog::default());
     for (sent, passed) in [
         ("", ""),
@@ -191,7 +191,8 @@ fn what_git_is_told_comes_from_a_short_list() {
         );
         let body = String::from_utf8_lossy(&answer.body).into_owned();
         assert!(
-            body.contains(&format!("[{passed}] upload-pack --strict --stateless-rpc -- ")),
+            body.contains(&format!("[{passed}] "))
+                && body.contains(" upload-pack --strict --stateless-rpc -- "),
             "{sent:?}: {body}"
         );
         assert!(!body.contains("CARGO"), "the environment is cleared: {body}");
@@ -208,7 +209,7 @@ fn all_processes_end_when_the_client_goes() {
     let script_text = format!("exec 3> '{}'; echo up >&3; sleep 600 & wait", fifo.display());
     let git = script(&dir, &script_text);
     let log = RequestLog::default();
-    let router = SmartHttp::folder(dir.path()).with_git(git).with_log(log.clone()).into_router();
+    let router = SmartHttp::folder(git, dir.path()).with_log(log.clone()).into_router();
     let server = TestServer::start_with("127.0.0.1", router, log);
 
     let mut client = TcpStream::connect(server.address()).expect("the server listens");
@@ -236,7 +237,7 @@ fn a_request_has_a_deadline_and_so_many_may_be_on_at_once() {
         deadline: Duration::from_secs(1),
         ..SmartHttpLimits::default()
     };
-    let router = SmartHttp::folder(dir.path()).with_git(git).with_limits(limits).into_router();
+    let router = SmartHttp::folder(git, dir.path()).with_limits(limits).into_router();
     let server = TestServer::start_with("127.0.0.1", router, RequestLog::default());
     let request = b"GET /one.git/info/refs?service=git-upload-pack HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
@@ -249,7 +250,7 @@ fn a_request_has_a_deadline_and_so_many_may_be_on_at_once() {
 
 /// A program that runs these lines of shell. It is written by another process: a file that this one has open for
 /// writing could not be started while another test starts a child.
-fn script(dir: &TempDir, lines: &str) -> std::path::PathBuf {
+fn script(dir: &TempDir, lines: &str) -> Git {
     let path = dir.path().join("git-script");
     let mut child = std::process::Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod +x \"$0\""])
@@ -258,11 +259,11 @@ fn script(dir: &TempDir, lines: &str) -> std::path::PathBuf {
         .spawn()
         .expect("sh can be started");
     let mut stdin = child.stdin.take().expect("stdin is a pipe");
-    write!(stdin, "#!/bin/sh\n{lines}\n").expect("sh reads");
+    let version = "case \"$*\" in *version) echo git version 2.40.0; exit;; esac";
+    write!(stdin, "#!/bin/sh\n{version}\n{lines}\n").expect("sh reads");
     drop(stdin);
     assert!(child.wait().expect("sh ends").success());
-    assert!(Path::new(&path).exists());
-    path
+    git_at(path)
 }
 
 struct Answer {

@@ -4,7 +4,10 @@
 
 use std::{net::SocketAddr, path::PathBuf, thread::JoinHandle};
 
-use ngit_adapter::relay::{RequestLog, SmartHttp};
+use ngit_adapter::{
+    git::{Git, GitError},
+    relay::{RequestLog, SmartHttp},
+};
 use tokio::sync::oneshot;
 
 /// A git server that serves all repositories of a folder until it is dropped.
@@ -22,7 +25,8 @@ impl TestServer {
     /// Serves the folder on a free port of this loopback address, such as `127.0.0.2`.
     pub(crate) fn start(ip: &str, folder: impl Into<PathBuf>) -> Self {
         let log = RequestLog::default();
-        Self::start_with(ip, SmartHttp::folder(folder).with_log(log.clone()).into_router(), log)
+        let git = SmartHttp::folder(installed_git(), folder);
+        Self::start_with(ip, git.with_log(log.clone()).into_router(), log)
     }
 
     /// Serves anything else.
@@ -74,4 +78,25 @@ impl Drop for TestServer {
             }
         }
     }
+}
+
+/// The git of this machine, from code that is not async.
+pub(crate) fn installed_git() -> Git {
+    on_own_thread(Git::find())
+}
+
+/// A program that stands in for git. It has to answer `version`.
+pub(crate) fn git_at(program: PathBuf) -> Git {
+    on_own_thread(Git::at(program))
+}
+
+/// Runs it to its end, also within a test that has a runtime of its own.
+fn on_own_thread(find: impl Future<Output = Result<Git, GitError>> + Send) -> Git {
+    std::thread::scope(|scope| {
+        let run = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be made").block_on(find)
+        };
+        scope.spawn(run).join().expect("looking for git does not panic").expect("git is usable")
+    })
 }

@@ -14,6 +14,7 @@ pub struct RequestLog(Arc<Mutex<Inner>>);
 struct Inner {
     entries: VecDeque<RequestEntry>,
     forgotten: u64,
+    advertisements: u64,
     fetches: u64,
     now: usize,
     most: usize,
@@ -34,7 +35,8 @@ pub struct RequestEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequestKind {
-    /// What the server can do, and in older protocols which refs it has: the first request of a fetch.
+    /// What the server can do, and in older protocols which refs it has: the first request of a fetch. Also of a
+    /// repository that is not here.
     Advertisement,
     /// Objects.
     Fetch,
@@ -51,7 +53,12 @@ impl RequestLog {
         inner.forgotten + inner.entries.len() as u64
     }
 
-    /// How many of them asked for objects.
+    /// How many of them asked what the server can do. Every fetch begins with one, whatever comes of it.
+    pub fn advertisements(&self) -> u64 {
+        self.lock().advertisements
+    }
+
+    /// How many of them asked for objects. A fetch for which objects are missing asks more than once.
     pub fn fetches(&self) -> u64 {
         self.lock().fetches
     }
@@ -103,8 +110,10 @@ impl InFlight {
     /// Says what the request turned out to ask for. Called once at most.
     pub(super) fn set_kind(&self, kind: RequestKind) {
         let mut inner = self.0.log.lock();
-        if kind == RequestKind::Fetch {
-            inner.fetches += 1;
+        match kind {
+            RequestKind::Advertisement => inner.advertisements += 1,
+            RequestKind::Fetch => inner.fetches += 1,
+            RequestKind::Other => {}
         }
         let place = self.0.number.checked_sub(inner.forgotten).map(usize::try_from);
         if let Some(Ok(place)) = place

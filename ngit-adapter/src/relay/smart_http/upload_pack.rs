@@ -4,11 +4,12 @@ use axum::body::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncReadExt,
-    process::{Child, ChildStdin, ChildStdout, Command},
+    process::{Child, ChildStdin, ChildStdout},
 };
 use tokio_util::task::AbortOnDropHandle;
 
 use super::feed::FeedError;
+use crate::git::Git;
 
 /// A running `git upload-pack`. When it is dropped, all processes of it are ended.
 pub(super) struct UploadPack {
@@ -35,24 +36,22 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 impl UploadPack {
     pub(super) fn spawn(
-        git: &Path,
+        git: &Git,
         repository: &Path,
         protocol: Option<&str>,
         advertise: bool,
         deadline: Duration,
     ) -> io::Result<Self> {
-        let mut command = Command::new(git);
-        hermetic(&mut command);
+        let mut command = git.command("upload-pack");
         if let Some(protocol) = protocol {
             command.env("GIT_PROTOCOL", protocol);
         }
-        command.args(["upload-pack", "--strict", "--stateless-rpc"]);
+        command.args(["--strict", "--stateless-rpc"]);
         if advertise {
             command.arg("--http-backend-info-refs");
         }
         command.arg("--").arg(repository);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        command.process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut group = Group(command.spawn()?);
         let stdin = group.0.stdin.take().filter(|_| !advertise);
         let stdout = group.0.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -111,18 +110,4 @@ impl Drop for Group {
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
-}
-
-/// Without the user's and the system's configuration, prompts and inherited variables.
-fn hermetic(command: &mut Command) {
-    command.env_clear();
-    if let Some(path) = std::env::var_os("PATH") {
-        command.env("PATH", path);
-    }
-    command
-        .env("LC_ALL", "C")
-        .env("HOME", "/nonexistent")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_TERMINAL_PROMPT", "0");
 }

@@ -1,0 +1,142 @@
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use clap::{Args, Parser, Subcommand};
+use purgatory_sync::OurDomain;
+
+use super::SyncArgs;
+
+/// Hold git events back until their git data is here, and go and find it.
+#[derive(Debug, Parser)]
+#[command(name = "ngit-purgatory", version, max_term_width = 100)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Signed events in, git data fetched, events out. No server needed.
+    Sync(SyncOptions),
+    /// See it work: three repositories on three servers, all on this machine. Needs no network.
+    Demo,
+}
+
+/// Reads signed nostr events, fetches the git data that they name, and lets each event go once its
+/// data is here.
+///
+/// Exit status: 0 nothing is held, 3 some events are still held, 1 failure, 2 wrong usage.
+#[derive(Args, Debug)]
+pub(super) struct SyncOptions {
+    /// One JSON event a line; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(super) events: Input,
+    /// Where the repositories are. Made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    pub(super) git_data_dir: PathBuf,
+    /// Where events are kept. `memory` is the only one in this version: it forgets at the end.
+    #[arg(long, value_name = "memory", default_value = "memory")]
+    pub(super) database: Database,
+    /// The name of this service itself, which is never asked.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(super) our_domain: Option<OurDomain>,
+    /// When to end at the latest, counted from the start.
+    #[arg(long, value_name = "N", default_value = "300", value_parser = deadline)]
+    pub(super) deadline_secs: Duration,
+    /// Let URLs lead to loopback and private addresses.
+    #[arg(long)]
+    pub(super) allow_private_networks: bool,
+    /// Where the released events and their announcements go, one JSON event a line.
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+    /// Say on standard output what happens, one JSON object a line.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) sync: SyncArgs,
+}
+
+/// Where events come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    Stdin,
+    File(PathBuf),
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdin => f.write_str("standard input"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl FromStr for Input {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "" => Err("give a file, or - for standard input"),
+            "-" => Ok(Self::Stdin),
+            path => Ok(Self::File(path.into())),
+        }
+    }
+}
+
+/// Where events are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Database {
+    Memory,
+}
+
+impl FromStr for Database {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "memory" => Ok(Self::Memory),
+            _ if text.starts_with("lmdb:") => {
+                Err("lmdb is not in this version yet; the only database is: memory")
+            }
+            _ => Err("the only database in this version is: memory"),
+        }
+    }
+}
+
+const MAX_DEADLINE_SECS: u64 = 31_536_000;
+
+fn deadline(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(secs @ 1..=MAX_DEADLINE_SECS) => Ok(Duration::from_secs(secs)),
+        _ => Err(format!("allowed is a whole number of seconds from 1 to {MAX_DEADLINE_SECS}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_fit_together() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_deadline_is_a_positive_number_of_seconds() {
+        assert_eq!(deadline("5"), Ok(Duration::from_secs(5)));
+        for bad in ["0", "-1", "", "x", "1.5", "31536001", "99999999999999999999"] {
+            let error = deadline(bad).unwrap_err();
+            assert!(error.contains("from 1 to 31536000"), "{bad:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_database_of_another_version_is_a_clear_error() {
+        assert_eq!("memory".parse(), Ok(Database::Memory));
+        let error = "lmdb:/tmp/x".parse::<Database>().unwrap_err();
+        assert!(error.contains("lmdb is not in this version"));
+        assert!("sqlite:x".parse::<Database>().unwrap_err().contains("memory"));
+    }
+}
