@@ -1,6 +1,7 @@
 //! The tests of the adapter, one file per behaviour.
 #![allow(clippy::disallowed_methods, reason = "tests of processes and servers measure real time")]
 
+mod demo;
 mod fetch_addresses;
 mod fetch_checks;
 mod fetch_failures;
@@ -23,4 +24,12 @@ mod store_release;
 mod store_support;
 mod store_traps;
 mod support;
+mod support_events;
+mod support_program;
 mod support_server;
+mod sync_arguments;
+mod sync_burst;
+mod sync_ending;
+mod sync_input;
+mod sync_partial;
+mod sync_polite;
