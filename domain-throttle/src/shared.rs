@@ -113,8 +113,12 @@ impl Shared {
         Some(result)
     }
 
+    /// Whether a new domain could be remembered. Idle ones make room.
     pub(crate) fn has_room(&self) -> bool {
-        self.map.has_room()
+        self.map.has_room() || {
+            self.map.sweep_some(self.clock.now());
+            self.map.has_room()
+        }
     }
 
     pub(crate) fn domains(&self) -> usize {
@@ -219,6 +223,9 @@ impl Shared {
         let (limits, edition) = self.limits_of(domain);
         let tally = self.tallies.slot(domain);
         let make = || Cell::new(domain.clone(), tally, DomainState::new(limits), edition);
+        if !self.has_room() {
+            return Err(Full);
+        }
         let (cell, is_first) = self.map.find_or_insert(domain, make)?;
         self.driver.ensure(self);
         if is_first {

@@ -3,12 +3,17 @@
 
 mod cancel;
 mod fairness;
+mod foreign;
+mod memory;
 mod model;
 mod oracle;
+mod overrides;
 mod pauses;
+mod proposal;
 mod retry_after;
 mod spellings;
 mod support;
+mod threads;
 mod twin;
 mod waiting;
 mod window;
