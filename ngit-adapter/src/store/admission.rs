@@ -5,15 +5,6 @@ use purgatory_sync::{Identifier, StoreError};
 
 use crate::nip34::{EventError, Nip34Error};
 
-/// How an event came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Arrival {
-    /// From a peer or a file: its data is somewhere already.
-    Synced,
-    /// From its author: the data is likely to be pushed here soon.
-    Submitted,
-}
-
 /// What became of an event that was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use nostr::event::{Event, Kind};
 use nostr_database::{DatabaseEventStatus, RejectedReason, SaveEventStatus};
-use purgatory_sync::StoreError;
+use purgatory_sync::{Arrival, StoreError};
 
 use super::{
-    admission::{Admission, AdmitError, Arrival, Outcome},
+    admission::{Admission, AdmitError, Outcome},
     event_store::{Inner, NostrEventStore},
     held::Held,
     purgatory::{Entry, Inserted},

@@ -32,7 +32,7 @@ mod shelf;
 mod stored;
 mod version;
 
-pub use admission::{Admission, AdmitError, Arrival, Full, Outcome, Wake};
+pub use admission::{Admission, AdmitError, Full, Outcome, Wake};
 pub use builder::NostrEventStoreBuilder;
 pub use config::StoreConfig;
 pub use event_store::NostrEventStore;
@@ -40,4 +40,5 @@ pub use expiry::GivenUp;
 pub use listing::{HeldEvent, HeldReason};
 pub use observer::StoreObserver;
 pub use placeholders::Placeholder;
+pub use purgatory_sync::Arrival;
 pub use push::RightfulState;

@@ -250,6 +250,8 @@ impl Fuse {
             () = self.burnt.notified() => None,
             done = work => Some(done),
         };
+        // It may have burnt in the last step, and nobody waited any more.
+        let _ = futures::FutureExt::now_or_never(self.burnt.notified());
         match (self.saved.lock().unwrap().take(), done) {
             (None, Some(done)) => Ok(done),
             (saved, _) => Err(saved.unwrap()),
@@ -266,6 +268,8 @@ pub(crate) struct FusedDatabase {
     pub(crate) refuses: Mutex<HashMap<EventId, RejectedReason>>,
     /// Fails every write.
     pub(crate) fails: AtomicBool,
+    /// Fails the next write.
+    pub(crate) fails_once: AtomicBool,
 }
 
 impl fmt::Debug for Fuse {
@@ -276,7 +280,13 @@ impl fmt::Debug for Fuse {
 
 impl FusedDatabase {
     pub(crate) fn new(inner: Arc<dyn NostrDatabase>, fuse: Arc<Fuse>) -> Self {
-        Self { inner, fuse, refuses: Mutex::default(), fails: AtomicBool::new(false) }
+        Self {
+            inner,
+            fuse,
+            refuses: Mutex::default(),
+            fails: AtomicBool::new(false),
+            fails_once: AtomicBool::new(false),
+        }
     }
 }
 
@@ -294,7 +304,8 @@ impl NostrDatabase for FusedDatabase {
     fn save_event<'a>(&'a self, event: &'a Event) -> Answer<'a, SaveEventStatus> {
         Box::pin(async move {
             self.fuse.step().await;
-            if self.fails.load(Ordering::Relaxed) {
+            if self.fails.load(Ordering::Relaxed) || self.fails_once.swap(false, Ordering::Relaxed)
+            {
                 return Err(Error::storage(std::io::Error::other("no space left")));
             }
             let refused = self.refuses.lock().unwrap().get(&event.id).copied();
