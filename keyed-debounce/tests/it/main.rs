@@ -4,6 +4,7 @@
 mod against_the_model;
 mod backoff;
 mod cancel_safety;
+mod conformance;
 mod deadlines;
 mod driver;
 mod foreign;
