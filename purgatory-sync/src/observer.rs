@@ -105,9 +105,9 @@ pub enum PassEnd {
     },
     /// There was no place in any line: the throttle is full or failed.
     NoPlaceInLine,
-    /// The store failed or took too long.
+    /// The store failed.
     StoreFailed,
-    /// The objects could not be looked at.
+    /// The objects could not be looked at, or the look took too long.
     LookFailed,
     /// The store, the fetcher's look or the throttle panicked.
     Panicked,

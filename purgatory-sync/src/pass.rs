@@ -52,6 +52,7 @@ pub(crate) struct Pass<'a> {
     signals: u64,
     turn: usize,
     turns_done: usize,
+    turn_limit: usize,
     rest: Rest,
     released: usize,
 }
@@ -79,6 +80,7 @@ impl<'a> Pass<'a> {
             signals: 0,
             turn,
             turns_done: 0,
+            turn_limit: 0,
             rest: Rest { no_source_left: true, ..Rest::default() },
             released: 0,
         }
@@ -91,6 +93,7 @@ impl<'a> Pass<'a> {
         };
         self.leave = None;
         self.places.leave();
+        self.slot_wait.leave();
         self.settle(end);
         end
     }
@@ -158,7 +161,10 @@ impl<'a> Pass<'a> {
         let looked = select! {
             biased;
             looked = look::look(shared, self.id, self.turn, &mut self.here, &self.memory) => looked,
-            () = clock::pause(shared.config.look_deadline()) => Err(PassEnd::StoreFailed),
+            () = clock::pause(shared.config.look_deadline()) => {
+                warn!(identifier = self.id.as_str(), step = "look", error = "it took too long", "processing failed");
+                Err(PassEnd::LookFailed)
+            }
             () = run.lost() => Err(PassEnd::Lost),
             // What a request brought is looked at even then, and let go.
             () = shared.stopping.cancelled(), if !after_fetch => Err(PassEnd::Stopped),
@@ -244,6 +250,10 @@ impl<'a> Pass<'a> {
 
     /// Nothing more can be asked for the wants of this turn: goes on to those of the next.
     fn next_turn(&mut self, rest: Rest) -> Result<(), PassEnd> {
+        if self.turns_done == 0 {
+            // As many as there are now: a store that wants more from look to look does not keep the pass.
+            self.turn_limit = self.survey.turns;
+        }
         self.rest = self.rest.and(rest);
         self.turns_done += 1;
         self.turn = (self.turn + 1) % self.survey.turns;
@@ -251,7 +261,7 @@ impl<'a> Pass<'a> {
             self.memory.lock().turn = self.turn;
             return Err(PassEnd::FetchLimit);
         }
-        if self.turns_done < self.survey.turns {
+        if self.turns_done < self.turn_limit {
             return Ok(());
         }
         self.memory.lock().turn = 0;

@@ -55,7 +55,7 @@ fn end(shared: &Shared, run: Run<Identifier>, summary: PassSummary) {
     let (id, attempt) = (run.key().clone(), run.attempt());
     let now = clock::now();
     let outcome = outcome(&summary, now);
-    let again = run.scheduled_again().now_or_never().is_some();
+    let again = AssertUnwindSafe(run.scheduled_again()).catch_unwind().now_or_never().is_some();
     let backoff = shared.backoff(attempt);
     match outcome {
         Outcome::Done => info!(released = summary.released, "sync complete"),

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use purgatory_sync::testing::{HeldEvent, oid, url};
+pub(crate) use purgatory_sync::testing::{HeldEvent, Reply, Trouble, oid, url};
 use purgatory_sync::{
     CloneUrl, Identifier, PassEnded, PurgatorySync, SyncConfig, SyncEvent,
     testing::{MemoryStore, ScriptedFetcher},
@@ -139,4 +139,18 @@ pub(crate) fn secs(seconds: u64) -> Duration {
 
 pub(crate) fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
+}
+
+/// Uses up the 30 requests that a domain gets in a minute, at once.
+pub(crate) async fn fill_window(world: &World, host: &str) {
+    for number in 0..30 {
+        let id = format!("filler{number}");
+        let server = url(&format!("{host}/filler{number}.git"));
+        world.git.serve(&server, [oid(1_000 + number)]);
+        world.announce(&id, &[&server]);
+        world.state(&id, &id, &[1_000 + number]);
+    }
+    let before = world.git.fetches().len();
+    wait_for(|| world.git.fetches().len() == before + 30).await;
+    world.idle().await;
 }

@@ -3,4 +3,8 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod common;
-mod smoke;
+mod hostile;
+mod lines;
+mod proposal;
+mod sources;
+mod timelines;
