@@ -76,6 +76,11 @@ impl PurgatorySync {
         Ok(())
     }
 
+    /// How many identifiers are queued or running. Cheap.
+    pub fn queued(&self) -> usize {
+        self.inner.shared.board.len()
+    }
+
     /// What the engine does now. Its cost grows with the number of queued identifiers.
     pub fn snapshot(&self) -> Snapshot {
         let shared = &self.inner.shared;

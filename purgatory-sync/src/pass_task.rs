@@ -3,7 +3,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures::FutureExt;
 use keyed_debounce::{Outcome, Run};
 use tokio::select;
-use tracing::{Instrument, debug, error, info, info_span};
+use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
     Identifier, PassEnd, PassEnded, PassStarted, PassSummary, SyncEvent,
@@ -41,7 +41,8 @@ async fn drive(shared: &Shared, run: &Run<Identifier>, seat: Seat) -> PassSummar
         select! {
             biased;
             end = guarded => end.unwrap_or_else(|_| {
-                error!(step = "pass", error = "it panicked", "processing failed");
+                let identifier = run.key().as_str();
+                warn!(identifier, step = "pass", error = "it panicked", "processing failed");
                 PassEnd::Panicked
             }),
             () = shared.abort.cancelled() => PassEnd::Stopped,
@@ -58,10 +59,13 @@ fn end(shared: &Shared, run: Run<Identifier>, summary: PassSummary) {
     let again = AssertUnwindSafe(run.scheduled_again()).catch_unwind().now_or_never().is_some();
     let backoff = shared.backoff(attempt);
     match outcome {
-        Outcome::Done => info!(released = summary.released, "sync complete"),
+        Outcome::Done => {
+            info!(identifier = id.as_str(), released = summary.released, "sync complete");
+        }
         Outcome::Retry if !again => {
             metrics::backoff(backoff);
             debug!(
+                identifier = id.as_str(),
                 attempt,
                 next_attempt_secs = backoff.as_secs_f64(),
                 why = summary.why.as_str(),
@@ -69,7 +73,7 @@ fn end(shared: &Shared, run: Run<Identifier>, summary: PassSummary) {
             );
         }
         other => {
-            debug!(outcome = ?other, requested_again = again, why = summary.why.as_str(), "pass ended");
+            debug!(identifier = id.as_str(), outcome = ?other, requested_again = again, why = summary.why.as_str(), "pass ended");
         }
     }
     let ending = Ending { outcome, again, backoff, now, summary: summary.clone() };

@@ -105,7 +105,7 @@ impl World {
 
     /// Waits until nothing is queued.
     pub(crate) async fn idle(&self) {
-        wait_for(|| self.sync.snapshot().is_idle()).await;
+        wait_for(|| self.sync.queued() == 0 && self.sync.snapshot().is_idle()).await;
     }
 
     pub(crate) fn state_of(&self, id: &str) -> Option<purgatory_sync::State> {

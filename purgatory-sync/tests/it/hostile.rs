@@ -1,8 +1,6 @@
 //! P5, P8: servers, fetchers and stores that do what they must not. The pass ends, the engine goes on.
 
-use purgatory_sync::{
-    FetchErrorKind, FetchOutcome, PassEnd, SyncEvent, keyed_debounce::Outcome,
-};
+use purgatory_sync::{FetchErrorKind, FetchOutcome, PassEnd, SyncEvent, keyed_debounce::Outcome};
 
 use crate::common::*;
 
@@ -156,7 +154,8 @@ async fn trouble_of_the_store_is_a_retry_and_loses_nothing() {
             let first = world.told.passes()[0].clone();
             assert_eq!(first.outcome, Outcome::Retry);
             assert!(!first.summary.no_source_left);
-            let why = if trouble == Trouble::Panic { PassEnd::Panicked } else { PassEnd::StoreFailed };
+            let why =
+                if trouble == Trouble::Panic { PassEnd::Panicked } else { PassEnd::StoreFailed };
             assert_eq!(first.summary.why, why);
             assert_eq!(world.store.held("a"), ["state"]);
             world.idle().await;
@@ -220,7 +219,8 @@ async fn objects_that_cannot_be_looked_at_are_a_retry() {
 /// An observer that panics stops nothing.
 #[tokio::test(start_paused = true)]
 async fn an_observer_that_panics_stops_nothing() {
-    let observer = std::sync::Arc::new(|_: &SyncEvent| panic!("the observer panics, as the test wants"));
+    let observer =
+        std::sync::Arc::new(|_: &SyncEvent| panic!("the observer panics, as the test wants"));
     let world = World::build(|config| config, |builder| builder.observer(observer));
     world.git.put([oid(1)]);
     world.state("a", "state", &[1]);

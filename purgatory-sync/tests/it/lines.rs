@@ -15,8 +15,7 @@ use crate::common::*;
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_wait_for_one_domain_and_one_more_on_a_free_domain_starts_when_due() {
     let world = World::new();
-    let count = 10_000;
-    for number in 0..count {
+    for number in 0..10_000 {
         let id = format!("repo{number}");
         let server = url(&format!("https://busy.example/{number}.git"));
         world.git.serve(&server, [oid(number)]);
@@ -28,7 +27,7 @@ async fn ten_thousand_wait_for_one_domain_and_one_more_on_a_free_domain_starts_w
     let in_line = |state: &State| matches!(state, State::Running(Activity::InLine { .. }));
     let snapshot = world.sync.snapshot();
     let waiting = snapshot.identifiers.iter().filter(|each| in_line(&each.state)).count();
-    assert_eq!(waiting + snapshot.fetching() + world.store.released().len(), count as usize);
+    assert_eq!(waiting + snapshot.fetching() + world.store.released().len(), 10_000);
     assert!(waiting > 9_900, "{waiting} wait");
     assert_eq!(world.git.most_on(), 5);
     let free = url("https://free.example/a.git");

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use purgatory_sync::{
-    Activity, Arrival, FetchErrorKind, State, SyncEvent, keyed_debounce::Outcome,
+    Activity, Arrival, FetchErrorKind, State, SyncEvent,
+    keyed_debounce::Outcome,
     testing::{MemoryStore, ScriptedFetcher},
 };
 
@@ -180,7 +181,11 @@ async fn integration_3_a_new_event_during_a_run_prevents_the_backoff() {
     let starts = world.told.starts("a");
     assert_eq!(starts.len(), 2, "the next run began as the first ended");
     assert_eq!(millis(starts[1] - world.began), 20_500);
-    assert_eq!(world.git.fetches()[1].oids, [oid(2)], "and the first run asked for the new one too");
+    assert_eq!(
+        world.git.fetches()[1].oids,
+        [oid(2)],
+        "and the first run asked for the new one too"
+    );
 }
 
 /// Integration 4: one domain with many URLs gets 30 requests in the first minute, 5 at once at most.
@@ -212,7 +217,8 @@ async fn integration_4_one_domain_gets_30_requests_in_the_first_minute_and_5_at_
 async fn integration_5_same_domain_and_identifier_blocked_another_identifier_allowed() {
     let world = World::new();
     for id in ["a", "b", "c", "d", "e", "f"] {
-        let urls: Vec<_> = (0..3).map(|n| url(&format!("https://one.example/{id}{n}.git"))).collect();
+        let urls: Vec<_> =
+            (0..3).map(|n| url(&format!("https://one.example/{id}{n}.git"))).collect();
         for server in &urls {
             world.git.serve(server, []);
             world.git.latency(server, secs(10));
@@ -347,8 +353,11 @@ async fn integration_10_available_domains_before_throttled_ones() {
         let asked = world.git.asked().split_off(before);
         let free: Vec<_> = free.iter().map(|url| url.to_string()).collect();
         assert_eq!(asked[..8], free[..]);
-        let rest: &[String] =
-            &if missing_after_eight { busy.iter().map(|url| url.to_string()).collect() } else { vec![] };
+        let rest: &[String] = &if missing_after_eight {
+            busy.iter().map(|url| url.to_string()).collect()
+        } else {
+            vec![]
+        };
         assert_eq!(asked[8..], *rest);
     }
 }

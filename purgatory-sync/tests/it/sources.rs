@@ -129,8 +129,10 @@ async fn many_announced_urls_do_not_starve_a_pull_request() {
 /// A name that only contains ours is asked.
 #[tokio::test(start_paused = true)]
 async fn our_own_service_is_never_asked() {
-    let ours: Vec<OurDomain> =
-        ["git.example.org", "10.0.0.1:8080", "[::1]:80"].iter().map(|our| our.parse().unwrap()).collect();
+    let ours: Vec<OurDomain> = ["git.example.org", "10.0.0.1:8080", "[::1]:80"]
+        .iter()
+        .map(|our| our.parse().unwrap())
+        .collect();
     let world = World::build(|config| config, |builder| builder.our_domains(ours));
     let never = [
         "https://git.example.org/a.git",

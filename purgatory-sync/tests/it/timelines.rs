@@ -41,7 +41,10 @@ async fn a_push_lets_a_submitted_event_go_at_once() {
     world.store.hold("a", HeldEvent::state("state", "main", [oid(1)]));
     world.sync.event_held("a", Arrival::Submitted).unwrap();
     pass(secs(10)).await;
-    assert_eq!(world.state_of("a"), Some(State::Waiting { by: Some((world.began + secs(180)).into_std()) }));
+    assert_eq!(
+        world.state_of("a"),
+        Some(State::Waiting { by: Some((world.began + secs(180)).into_std()) })
+    );
     world.git.put([oid(1)]);
     world.sync.changed("a").unwrap();
     world.idle().await;
