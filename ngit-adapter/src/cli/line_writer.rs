@@ -2,7 +2,7 @@ use std::{
     io::{self, BufWriter, Write},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -21,6 +21,7 @@ pub(super) struct LineWriter {
 #[derive(Clone)]
 pub(super) struct LineSink {
     lines: mpsc::Sender<Item>,
+    waiting_bytes: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
 }
 
@@ -29,16 +30,20 @@ type Item = Option<String>;
 
 /// How many lines may wait for a slow reader.
 const MAX_WAITING: usize = 65_536;
+/// How many bytes they may have together, but for those that wait for room.
+const MAX_WAITING_BYTES: usize = 64 << 20;
 
 impl LineWriter {
     pub(super) fn spawn(out: impl Write + Send + 'static) -> io::Result<Self> {
         let (lines, waiting) = mpsc::channel(MAX_WAITING);
         let (ended, done) = oneshot::channel();
+        let waiting_bytes = Arc::<AtomicUsize>::default();
+        let taken = Arc::clone(&waiting_bytes);
         std::thread::Builder::new().name("line-writer".into()).spawn(move || {
             // Nobody listens any more if the end was not waited for.
-            let _ = ended.send(write_lines(BufWriter::new(out), waiting));
+            let _ = ended.send(write_lines(BufWriter::new(out), waiting, &taken));
         })?;
-        Ok(Self { sink: LineSink { lines, lost: Arc::default() }, done })
+        Ok(Self { sink: LineSink { lines, waiting_bytes, lost: Arc::default() }, done })
     }
 
     pub(super) fn sink(&self) -> LineSink {
@@ -74,21 +79,39 @@ impl LineWriter {
 impl LineSink {
     /// Puts a line, without its end, and waits for room.
     pub(super) async fn line(&self, line: String) {
-        // An error means that the writer has ended; `finish` says why.
-        let _ = self.lines.send(Some(line)).await;
+        let Ok(room) = self.lines.reserve().await else {
+            // The writer has ended; `finish` says why.
+            return;
+        };
+        self.waiting_bytes.fetch_add(line.len(), Ordering::Relaxed);
+        room.send(Some(line));
     }
 
     /// Puts a line where nothing may wait. Without room it is lost, and `finish` fails.
     pub(super) fn try_line(&self, line: String) {
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.lines.try_send(Some(line)) {
+        let bytes = line.len();
+        let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let put = if before.saturating_add(bytes) > MAX_WAITING_BYTES {
+            false
+        } else {
+            // Where the writer has ended, `finish` says why: nothing is lost that would have been written.
+            !matches!(self.lines.try_send(Some(line)), Err(mpsc::error::TrySendError::Full(_)))
+        };
+        if !put {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-fn write_lines(mut out: impl Write, mut lines: mpsc::Receiver<Item>) -> io::Result<()> {
+fn write_lines(
+    mut out: impl Write,
+    mut lines: mpsc::Receiver<Item>,
+    waiting_bytes: &AtomicUsize,
+) -> io::Result<()> {
     let mut written = Ok(());
     while let Some(Some(line)) = lines.blocking_recv() {
+        waiting_bytes.fetch_sub(line.len(), Ordering::Relaxed);
         if written.is_err() {
             // Go on taking lines, so that nobody waits for room.
             continue;
@@ -181,9 +204,16 @@ mod tests {
         let writer = LineWriter::spawn(Stuck(stuck)).expect("a thread can be started");
         let sink = writer.sink();
         for _ in 0..2 * MAX_WAITING {
-            sink.try_line("x".repeat(100));
+            sink.try_line(String::new());
         }
-        assert!(sink.lost.load(Ordering::Relaxed) > 0);
+        let lost = sink.lost.load(Ordering::Relaxed);
+        assert!(lost > 0, "so many lines");
+        // One is with the stuck writer, and the rest is bounded.
+        for _ in 0..80 {
+            sink.try_line("x".repeat(1 << 20));
+        }
+        assert!(sink.lost.load(Ordering::Relaxed) >= lost + 15, "so many bytes");
+        assert!(sink.waiting_bytes.load(Ordering::Relaxed) <= MAX_WAITING_BYTES);
         drop(go);
         let error = writer.finish(limit()).await.unwrap_err();
         assert!(error.to_string().contains("lines were lost"), "{error}");

@@ -96,7 +96,12 @@ fn the_demo_tells_the_whole_story_and_leaves_nothing_behind() {
 fn a_demo_that_is_interrupted_leaves_nothing_behind() {
     for signal in [Signal::INT, Signal::TERM] {
         let home = Home::hostile();
-        let mut child = home.command().stdout(Stdio::piped()).spawn().expect("it can be started");
+        let mut child = home
+            .command()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it can be started");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
         let mut line = String::new();
         while !line.contains("127.0.0.1") {
@@ -110,7 +115,12 @@ fn a_demo_that_is_interrupted_leaves_nothing_behind() {
         assert_eq!(home.left_behind(), Vec::<std::path::PathBuf>::new());
     }
     let home = Home::hostile();
-    let mut child = home.command().stdout(Stdio::piped()).spawn().expect("it can be started");
+    let mut child = home
+        .command()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it can be started");
     drop(child.stdout.take());
     child.wait().expect("it ends");
     assert_eq!(home.left_behind(), Vec::<std::path::PathBuf>::new());

@@ -248,6 +248,62 @@ fn a_request_has_a_deadline_and_so_many_may_be_on_at_once() {
     assert_eq!(read_answer(first).status, 504);
 }
 
+/// A large answer and a large request are streamed at the same time: neither side waits for the other to be done.
+#[test]
+fn both_directions_are_streamed_at_once() {
+    let dir = TempDir::new().expect("a temporary folder");
+    TestRepo::init(dir.path().join("one.git"));
+    // More than any buffer in between holds: if one of the two were read to its end first, it would stand still.
+    let git = script(&dir, "exec cat");
+    let server = TestServer::start_with(
+        "127.0.0.1",
+        SmartHttp::folder(git, dir.path()).into_router(),
+        RequestLog::default(),
+    );
+    let body = vec![b'x'; 15 << 20];
+    let head = format!(
+        "POST /one.git/git-upload-pack HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+         Content-Type: application/x-git-upload-pack-request\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let stream = TcpStream::connect(server.address()).expect("the server listens");
+    let mut sending = stream.try_clone().expect("a socket can be cloned");
+    let answer = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            sending.write_all(head.as_bytes()).expect("the server reads");
+            sending.write_all(&body).expect("the server reads");
+        });
+        read_answer(stream)
+    });
+    assert_eq!(answer.status, 200);
+    // The answer is in chunks: what is between them is small.
+    let echoed = answer.body.iter().filter(|&&byte| byte == b'x').count();
+    assert_eq!(echoed, body.len());
+}
+
+/// The deadline holds for a client that reads nothing, too: its processes end.
+#[test]
+fn a_client_that_does_not_read_is_left_at_the_deadline() {
+    let dir = TempDir::new().expect("a temporary folder");
+    TestRepo::init(dir.path().join("one.git"));
+    let fifo = dir.path().join("alive");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let git = script(&dir, &format!("exec 3> '{}'; echo up >&3; exec yes", fifo.display()));
+    let limits = SmartHttpLimits { deadline: Duration::from_secs(1), ..SmartHttpLimits::default() };
+    let router = SmartHttp::folder(git, dir.path()).with_limits(limits).into_router();
+    let server = TestServer::start_with("127.0.0.1", router, RequestLog::default());
+    let mut client = TcpStream::connect(server.address()).expect("the server listens");
+    client
+        .write_all(b"GET /one.git/info/refs?service=git-upload-pack HTTP/1.1\r\nHost: x\r\n\r\n")
+        .expect("the server reads");
+    let mut alive = String::new();
+    File::open(&fifo)
+        .and_then(|mut fifo| fifo.read_to_string(&mut alive))
+        .expect("the pipe ends when nobody holds it");
+    assert_eq!(alive, "up\n");
+    drop(client);
+}
+
 /// A program that runs these lines of shell. It is written by another process: a file that this one has open for
 /// writing could not be started while another test starts a child.
 fn script(dir: &TempDir, lines: &str) -> Git {

@@ -1,8 +1,15 @@
 //! What the program says to wrong arguments, and where settings come from.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
-use crate::support_program::{PROGRAM, Ran, SyncRun, clean_command};
+use clap::Parser;
+use ngit_adapter::cli::SyncArgs;
+use purgatory_sync::SyncConfig;
+
+use crate::{
+    support_events::{Person, lines},
+    support_program::{PROGRAM, Ran, SyncRun, clean_command},
+};
 
 fn run(args: &[&str]) -> Ran {
     let started = std::time::Instant::now();
@@ -101,7 +108,87 @@ fn a_missing_git_is_a_clear_error() {
     let sync = SyncRun::new("");
     let mut command = sync.command(Path::new(PROGRAM));
     let output = command.env("PATH", "/nonexistent").output().expect("the program can be started");
-    let ran = Ran::new(output, std::time::Duration::ZERO);
+    let ran = Ran::new(output, Duration::ZERO);
     assert_eq!(ran.status, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("git") && ran.stderr.contains("PATH"), "{ran:?}");
+}
+
+#[test]
+fn the_input_is_not_overwritten_by_the_output() {
+    let sync = SyncRun::new("this is precious\n");
+    let input = sync.git_data_dir().with_file_name("events.jsonl");
+    let link = input.with_file_name("link.jsonl");
+    std::fs::hard_link(&input, &link).expect("a link can be made");
+    for out in [&input, &link] {
+        let mut command = sync.command(Path::new(PROGRAM));
+        command.arg("--deadline-secs=5");
+        let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let mut command = clean_command(Path::new(PROGRAM));
+        // The same arguments, with another output.
+        let place = args.iter().position(|arg| arg == "--out").expect("there is an output");
+        command.args(&args[..=place]).arg(out).args(&args[place + 2..]);
+        let output = command.output().expect("the program can be started");
+        let ran = Ran::new(output, Duration::ZERO);
+        assert_eq!(ran.status, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains("is the input"), "{ran:?}");
+        let kept = std::fs::read_to_string(&input).expect("the input is there");
+        assert_eq!(kept, "this is precious\n");
+    }
+}
+
+/// What could not be written is a failure, and not a success that lost something.
+#[test]
+fn a_full_disk_is_a_failure() {
+    let owner = Person::new(1);
+    let events = lines([&owner.announcement("project", &[])]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let sync = SyncRun::new(&events);
+    let mut command = sync.command(Path::new(PROGRAM));
+    let output = command.stdout(full.expect("/dev/full is there")).output();
+    let ran = Ran::new(output.expect("the program can be started"), Duration::ZERO);
+    assert_eq!(ran.status, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("standard output could not be written"), "{ran:?}");
+}
+
+/// The arguments and the configuration allow the same, and have the same defaults.
+#[test]
+fn the_arguments_are_those_of_the_configuration() {
+    #[derive(clap::Parser)]
+    struct Relay {
+        #[command(flatten)]
+        sync: SyncArgs,
+    }
+    let config = |args: &[&str]| Relay::try_parse_from(args).map(|relay| relay.sync.to_config());
+    let defaults = config(&["relay"]).expect("no argument is needed");
+    assert_eq!(defaults, Ok(SyncConfig::default()));
+    for (name, most) in [
+        ("loop-interval-ms", 3_600_000),
+        ("domain-concurrent", 10_000),
+        ("domain-rate-limit", 1_000_000),
+        ("default-delay-secs", 86_400),
+        ("immediate-delay-ms", 3_600_000),
+    ] {
+        for allowed in [1, most] {
+            let args = ["relay".to_owned(), format!("--sync-{name}={allowed}")];
+            let config = config(&args.each_ref().map(String::as_str));
+            assert!(config.is_ok_and(|config| config.is_ok()), "{name}={allowed}");
+        }
+        let args = ["relay".to_owned(), format!("--sync-{name}={}", most + 1)];
+        assert!(config(&args.each_ref().map(String::as_str)).is_err(), "{name} over {most}");
+    }
+    let config = config(&[
+        "relay",
+        "--sync-loop-interval-ms=11",
+        "--sync-domain-concurrent=12",
+        "--sync-domain-rate-limit=13",
+        "--sync-default-delay-secs=14",
+        "--sync-immediate-delay-ms=15",
+    ]);
+    let config = config.expect("they are allowed").expect("they are allowed");
+    assert_eq!(config.loop_interval(), Duration::from_millis(11));
+    assert_eq!(config.domain_concurrent(), 12);
+    assert_eq!(config.domain_rate_limit(), 13);
+    assert_eq!(config.submitted_delay(), Duration::from_secs(14));
+    assert_eq!(config.synced_delay(), Duration::from_millis(15));
+    assert_eq!(config.synced_max_wait(), Duration::from_millis(150));
 }

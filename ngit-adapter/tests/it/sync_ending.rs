@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::{
     support::TestRepo,
     support_events::{Person, lines},
-    support_program::{PROGRAM, Ran, SyncRun},
+    support_program::{PROGRAM, Ran, SyncRun, clean_command},
     support_server::TestServer,
 };
 
@@ -136,6 +136,37 @@ fn a_signal_ends_it_in_good_order() {
         assert_eq!(ran.summary("held"), 1);
         assert!(ran.took < Duration::from_secs(30), "{:?}", ran.took);
     }
+}
+
+/// `nohup` means what it says.
+#[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let sync = SyncRun::new("").arg("--events=-");
+    let program = sync.command(Path::new(PROGRAM));
+    let started = Instant::now();
+    let mut child = clean_command(Path::new("sh"))
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sh can be started");
+    let mut stdin = child.stdin.take().expect("stdin is a pipe");
+    // An answer shows that the program is up.
+    writeln!(stdin, "no event").expect("the program reads");
+    let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+    let mut seen = String::new();
+    stdout.read_line(&mut seen).expect("stdout can be read");
+    kill(&child, Signal::HUP);
+    writeln!(stdin, "no event either").expect("the program reads on");
+    stdout.read_line(&mut seen).expect("stdout can be read");
+    drop(stdin);
+    stdout.read_to_string(&mut seen).expect("stdout can be read");
+    let ran = end(child, started);
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+    assert_eq!(seen.matches("\"rejected\",\"line\"").count(), 2, "{seen}");
 }
 
 /// Whoever reads the output may go: the work is done all the same.

@@ -3,6 +3,7 @@
 mod ending;
 mod history;
 mod paint;
+mod person;
 mod servers;
 mod story;
 mod world;
@@ -36,7 +37,7 @@ const LAST_WRITES: Duration = Duration::from_secs(600);
 
 pub(super) async fn run() -> Result<Exit, Failure> {
     // In this order: whatever is made from here on is taken away again when a signal comes.
-    let interrupted = cancelled_by(Interrupt::listen().map_err(Failure::because("signals"))?);
+    let interrupted = cancelled_by(listen()?);
     let git = Git::find().await.map_err(Failure::because("git cannot be used"))?;
     let folder = tempfile::Builder::new().prefix("ngit-purgatory-demo-").tempdir();
     let folder = folder.map_err(Failure::because("no temporary folder can be made"))?;
@@ -46,13 +47,14 @@ pub(super) async fn run() -> Result<Exit, Failure> {
 
     let played = play(&git, folder.path(), &writer, paint, &interrupted).await;
     remove(folder).await?;
-    let played = played?;
-    if interrupted.is_cancelled() {
-        return Ok(Exit::Failure);
+    played?;
+    tokio::select! {
+        () = interrupted.cancelled() => Err(Failure("interrupted; nothing is left behind".into())),
+        written = writer.finish(now() + LAST_WRITES) => {
+            written.map_err(Failure::because("standard output could not be written"))?;
+            Ok(Exit::Success)
+        }
     }
-    let failure = Failure::because("standard output could not be written");
-    writer.finish(now() + LAST_WRITES).await.map_err(failure)?;
-    Ok(played)
 }
 
 /// Nothing in it is dropped halfway: a signal is looked for between its steps, and wherever it waits.
@@ -62,7 +64,7 @@ async fn play(
     writer: &LineWriter,
     paint: Paint,
     interrupted: &CancellationToken,
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     let out = writer.sink();
     let servers = Servers::start(git, &folder.join("servers"))
         .await
@@ -92,7 +94,7 @@ async fn play(
         ending::tell(&out, paint, &servers, &world, &story, &held).await;
     }
     servers.stop().await;
-    Ok(Exit::Success)
+    Ok(())
 }
 
 async fn hunt(session: &Session, world: &World, story: &Story) -> Result<(), Failure> {
@@ -108,6 +110,10 @@ async fn hunt(session: &Session, world: &World, story: &Story) -> Result<(), Fai
     story.all_arrived(world.events.len()).await;
     session.settled().await;
     Ok(())
+}
+
+fn listen() -> Result<Interrupt, Failure> {
+    Interrupt::listen().map_err(Failure::because("signals cannot be caught"))
 }
 
 /// A token that is cancelled by the first signal. Later signals change nothing: the end is near.

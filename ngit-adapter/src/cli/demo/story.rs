@@ -4,12 +4,7 @@ use nostr::event::{Event, EventId, Kind};
 use purgatory_sync::{FetchEnded, FetchErrorKind, FetchOutcome, Identifier, Observer, SyncEvent};
 use tokio::time::Instant;
 
-use super::{
-    now,
-    paint::Paint,
-    servers::Servers,
-    world::{Told, World},
-};
+use super::{now, paint::Paint, person::Told, servers::Servers, world::World};
 use crate::{cli::line_writer::LineSink, store::StoreObserver};
 
 /// Tells what happens as it happens, and remembers what went.

@@ -42,8 +42,8 @@ pub(super) async fn run(options: SyncOptions) -> Result<Exit, Failure> {
     let git = Git::find().await.map_err(Failure::because("git cannot be used"))?;
     let lines = input::read(&options.events)
         .map_err(Failure::because(format!("{} cannot be read", options.events)))?;
-    let writers = Writers::open(options.json, options.out.as_deref())?;
-    let progress = Progress::new();
+    let writers = Writers::open(options.json, options.out.as_deref(), &options.events)?;
+    let progress = Progress::new(options.json);
     let report = Report::new(writers.json(), writers.out(), progress.clone());
     let report = Arc::new(report);
     let session = Session::open(session_options(options, git)?, Arc::clone(&report)).await?;
@@ -63,6 +63,7 @@ pub(super) async fn run(options: SyncOptions) -> Result<Exit, Failure> {
     let last = (deadline + LAST_WRITES).max(now() + LAST_WRITES);
     let finish = async {
         session.shutdown().await;
+        progress.finish();
         for (event, missing) in session.held(now() + LAST_LOOK).await? {
             report.held(&event, &missing).await;
         }
@@ -76,7 +77,6 @@ pub(super) async fn run(options: SyncOptions) -> Result<Exit, Failure> {
         }
         () = interrupt.received() => return Err(Failure("ended at once by a second signal".into())),
     };
-    progress.finish();
     let end = worked?;
     if !input_ended.get() {
         progress.say(&format!("the input had not ended when {end}"));

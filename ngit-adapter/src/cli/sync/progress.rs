@@ -14,8 +14,10 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
-        let terminal = std::io::stderr().is_terminal();
+    /// `lines` says that lines for a program go to stdout: on the same terminal a bar would be torn by them.
+    pub(super) fn new(lines: bool) -> Self {
+        let torn = lines && std::io::stdout().is_terminal();
+        let terminal = std::io::stderr().is_terminal() && !torn;
         let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
         let style =
             ProgressStyle::with_template("{elapsed} [{bar:30}] {pos}/{len} released  {msg}")

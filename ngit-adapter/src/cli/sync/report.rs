@@ -1,10 +1,14 @@
 use std::{
+    collections::HashSet,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use nostr::event::{Event, Kind};
-use purgatory_sync::{FetchEnded, Identifier, Observer, Oid, SyncEvent};
+use purgatory_sync::{
+    FetchEnded, FetchError, FetchErrorKind, FetchOutcome, Identifier, Observer, Oid, SyncEvent,
+    domain_throttle::Domain,
+};
 
 use super::{
     progress::Progress,
@@ -21,11 +25,15 @@ pub(super) struct Report {
     json: Option<LineSink>,
     out: Option<LineSink>,
     progress: Progress,
+    said: Mutex<HashSet<(Domain, FetchErrorKind)>>,
 }
+
+/// How many servers' failures are said.
+const MAX_COMPLAINTS: usize = 1_000;
 
 impl Report {
     pub(super) fn new(json: Option<LineSink>, out: Option<LineSink>, progress: Progress) -> Self {
-        Self { summary: Mutex::default(), json, out, progress }
+        Self { summary: Mutex::default(), json, out, progress, said: Mutex::default() }
     }
 
     /// A line of the input is not used.
@@ -84,7 +92,6 @@ impl Report {
         self.count(|summary| summary.ms = in_ms(took));
         let summary = self.lock().clone();
         if self.json.is_none() {
-            self.progress.finish();
             self.progress.say(&in_words(&summary));
         }
         self.record(&Record::Summary(summary.clone())).await;
@@ -102,8 +109,12 @@ impl Report {
             summary.fetches += 1;
             summary.http_requests += u64::from(fetch.requests);
         });
-        if let Some(json) = &self.json {
-            let record = Record::Fetch {
+        let Some(json) = &self.json else {
+            self.complain(fetch);
+            return;
+        };
+        json.try_line(
+            Record::Fetch {
                 identifier: fetch.identifier.as_str(),
                 url: fetch.url.as_str(),
                 domain: fetch.url.domain().as_str(),
@@ -111,8 +122,21 @@ impl Report {
                 received: fetch.received,
                 outcome: fetch.outcome.as_str(),
                 ms: in_ms(fetch.elapsed),
-            };
-            json.try_line(record.to_line());
+            }
+            .to_line(),
+        );
+    }
+
+    /// Says once for each server what fails there.
+    fn complain(&self, fetch: &FetchEnded) {
+        let FetchOutcome::Failed(kind) = fetch.outcome else { return };
+        let domain = fetch.url.domain();
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = said.len() < MAX_COMPLAINTS && said.insert((domain.clone(), kind));
+        drop(said);
+        if first {
+            let domain = printable(domain.as_str());
+            self.progress.say(&format!("{domain}: {}", FetchError::new(kind)));
         }
     }
 

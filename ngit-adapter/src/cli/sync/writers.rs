@@ -1,9 +1,10 @@
-use std::{fs::File, io, path::Path};
+use std::{fs::File, io, os::unix::fs::MetadataExt, path::Path};
 
 use tokio::time::Instant;
 
 use crate::cli::{
     Failure,
+    args::Input,
     line_writer::{LineSink, LineWriter},
 };
 
@@ -14,11 +15,17 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    pub(super) fn open(json: bool, out: Option<&Path>) -> Result<Self, Failure> {
+    /// Makes the file anew, unless it is the one that is read.
+    pub(super) fn open(json: bool, out: Option<&Path>, input: &Input) -> Result<Self, Failure> {
         let json = json.then(|| LineWriter::spawn(io::stdout())).transpose();
         let json = json.map_err(Failure::because("no thread can be started"))?;
         let out = out.map(|path| {
             let name = path.display().to_string();
+            if same_file(path, input) {
+                return Err(Failure(format!(
+                    "{name} is the input: it would be lost as the output"
+                )));
+            }
             let writer = File::create(path).and_then(LineWriter::spawn);
             let writer = writer.map_err(Failure::because(format!("{name} cannot be written")))?;
             Ok((name, writer))
@@ -46,4 +53,14 @@ impl Writers {
         }
         Ok(())
     }
+}
+
+/// Whether both are one regular file, whatever they are called.
+fn same_file(out: &Path, input: &Input) -> bool {
+    let input = match input {
+        Input::File(path) => path.metadata(),
+        Input::Stdin => Path::new("/dev/stdin").metadata(),
+    };
+    let (Ok(input), Ok(out)) = (input, out.metadata()) else { return false };
+    out.is_file() && (input.dev(), input.ino()) == (out.dev(), out.ino())
 }
