@@ -20,6 +20,7 @@ mod key_store;
 mod key_table;
 #[cfg(feature = "metrics")]
 mod metrics_observer;
+mod next;
 mod observer;
 mod outcome;
 mod rounds;

@@ -16,15 +16,17 @@ use std::{
 
 use crate::{
     Counts, Debounce, Drain, KeyState, ScheduleError, Scheduled,
-    deadlines::Deadlines,
     due_queue::{DueQueue, Position},
-    hand_out::Accepted,
     intake::Intake,
     key_record::{KeyRecord, Phase},
-    key_store::{Key, KeyStore},
+    key_store::KeyStore,
     rounds::Rounds,
     slab::Slot,
 };
+
+mod requests;
+mod runs;
+
 pub use crate::{
     ending::Ending,
     hand_out::{Cancelled, Finished, Forgotten, HandOut, Then, Ticket},
@@ -117,67 +119,6 @@ impl<K: Hash + Eq, S: BuildHasher> Schedule<K, S> {
 }
 
 impl<K, S> Schedule<K, S> {
-    /// Takes the next key that is due at `now`, if there is one. Its run is on from then until
-    /// [`finish`](Self::finish).
-    pub fn pop_due(&mut self, now: Timestamp) -> Option<HandOut<K>> {
-        let now = self.advance(now);
-        let (position, slot) = self.next_to_go(now)?;
-        let key = self.keys.share(slot)?;
-        let run = self.next_number();
-        let record = self.keys.value_mut(slot)?;
-        record.phase = Phase::Running { run, requested: false, cancelled: false };
-        if let Some(interval) = self.settings.min_interval {
-            record.not_before = now + interval;
-        }
-        self.running += 1;
-        Some(HandOut {
-            key,
-            attempt: record.failures.saturating_add(1),
-            due: position.due,
-            ticket: Ticket { slot, run },
-        })
-    }
-
-    /// Ends a run (D6, D7, D9, D19).
-    ///
-    /// A ticket of another schedule is not known here and changes nothing.
-    pub fn finish(&mut self, ticket: Ticket, ending: Ending, now: Timestamp) -> Finished<K> {
-        let now = self.advance(now);
-        let slot = ticket.slot;
-        let Some((requested, cancelled)) = self.hold_of(&ticket) else {
-            return Finished { then: Then::Forgotten, forgotten: None };
-        };
-        let Some(record) = self.keys.value_mut(slot) else {
-            return Finished { then: Then::Forgotten, forgotten: None };
-        };
-        self.running -= 1;
-        if requested {
-            record.deadlines.run_ended(now, ending.delay_if_requested());
-            record.failures = 0;
-            record.phase = Phase::Waiting;
-            let due = self.enqueue(slot, now);
-            return Finished { then: Then::Requested { due }, forgotten: None };
-        }
-        let delay = match ending {
-            _ if cancelled => None,
-            Ending::Done => None,
-            Ending::Deferred { delay } => Some(delay),
-            Ending::Failed { delay, .. } => {
-                record.failures = record.failures.saturating_add(1);
-                Some(delay)
-            }
-        };
-        match delay {
-            None => Finished { then: Then::Forgotten, forgotten: self.forget(slot, now) },
-            Some(delay) => Finished { then: self.back_off(slot, delay, now), forgotten: None },
-        }
-    }
-
-    /// Whether the key was requested since the run of `ticket` began.
-    pub fn is_requested_again(&self, ticket: &Ticket) -> bool {
-        self.hold_of(ticket).is_some_and(|(requested, _)| requested)
-    }
-
     /// When to call [`pop_due`](Self::pop_due) again, if nothing else happens before: at the due
     /// of the next key, or at the start of the next round. May be in the past. `None` if no key
     /// waits or nothing is handed out any more.
@@ -257,70 +198,6 @@ impl<K, S> Schedule<K, S> {
     }
 }
 
-/// What the shell calls, which computes hashes outside its lock.
-impl<K: Eq, S> Schedule<K, S> {
-    pub(crate) fn request(
-        &mut self,
-        hash: u64,
-        key: K,
-        debounce: Debounce,
-        now: Timestamp,
-    ) -> Result<Accepted<K>, ScheduleError<K>> {
-        if !matches!(self.intake, Intake::Open) {
-            return Err(ScheduleError::Closed(key));
-        }
-        let now = self.advance(now);
-        let found = self.keys.find(hash, &key);
-        let phase = found.and_then(|slot| self.keys.value(slot)).map(|record| record.phase);
-        match (found, phase) {
-            (Some(slot), Some(Phase::Running { run, requested, cancelled })) => {
-                self.request_during_run(slot, requested, debounce, now);
-                self.set_phase(slot, Phase::Running { run, requested: true, cancelled });
-                Ok(Accepted { how: Scheduled::AfterRun, slot, spare: Some(key) })
-            }
-            (Some(slot), Some(Phase::Waiting | Phase::Backoff | Phase::Parked)) => {
-                self.join(slot, debounce, now);
-                Ok(Accepted { how: Scheduled::Joined, slot, spare: Some(key) })
-            }
-            _ if self.is_full() => Err(ScheduleError::Full(key)),
-            (Some(slot), _) => {
-                self.recall(slot, debounce, now);
-                Ok(Accepted { how: Scheduled::New, slot, spare: Some(key) })
-            }
-            (None, _) => {
-                let record = KeyRecord::new(Deadlines::first(debounce, now), self.next_number());
-                let slot = self.keys.insert(hash, Key::Own(key), record);
-                self.enqueue(slot, now);
-                Ok(Accepted { how: Scheduled::New, slot, spare: None })
-            }
-        }
-    }
-
-    pub(crate) fn cancel_hashed(&mut self, hash: u64, key: &K, now: Timestamp) -> Cancelled<K> {
-        let now = self.advance(now);
-        let nothing = Cancelled { found: false, running: false, forgotten: None };
-        let Some(slot) = self.keys.find(hash, key) else { return nothing };
-        let Some(record) = self.keys.value_mut(slot) else { return nothing };
-        match record.phase {
-            Phase::Remembered => nothing,
-            Phase::Running { run, requested, .. } => {
-                record.phase = Phase::Running { run, requested: false, cancelled: true };
-                Cancelled { found: requested, running: true, forgotten: None }
-            }
-            Phase::Waiting | Phase::Backoff | Phase::Parked => {
-                self.dequeue(slot);
-                let forgotten = self.forget(slot, now);
-                Cancelled { found: true, running: false, forgotten }
-            }
-        }
-    }
-
-    pub(crate) fn state_hashed(&self, hash: u64, key: &K, now: Timestamp) -> Option<KeyState> {
-        let record = self.keys.value(self.keys.find(hash, key)?)?;
-        record.state(now.max(self.now))
-    }
-}
-
 impl<K, S> Schedule<K, S> {
     /// A handle to the key in `slot`.
     pub(crate) fn share(&mut self, slot: Slot) -> Option<Arc<K>> {
@@ -368,69 +245,6 @@ impl<K, S> Schedule<K, S> {
         }
     }
 
-    /// D2, D3, D8: a request for a key that waits. A ready key stays in its place.
-    fn join(&mut self, slot: Slot, debounce: Debounce, now: Timestamp) {
-        let order = self.next_number();
-        let Some(record) = self.keys.value_mut(slot) else { return };
-        record.failures = 0;
-        if record.position.due <= now {
-            return;
-        }
-        record.deadlines.request(debounce, now);
-        if let Phase::Backoff = record.phase {
-            record.order = order;
-        }
-        record.phase = Phase::Waiting;
-        self.dequeue(slot);
-        self.enqueue(slot, now);
-    }
-
-    /// D6: a request for a key that runs.
-    fn request_during_run(
-        &mut self,
-        slot: Slot,
-        requested: bool,
-        debounce: Debounce,
-        now: Timestamp,
-    ) {
-        let order = self.next_number();
-        let Some(record) = self.keys.value_mut(slot) else { return };
-        if requested {
-            record.deadlines.request(debounce, now);
-        } else {
-            record.deadlines = Deadlines::first(debounce, now);
-            record.order = order;
-        }
-    }
-
-    /// D16: a request for an absent key whose last start is remembered.
-    fn recall(&mut self, slot: Slot, debounce: Debounce, now: Timestamp) {
-        let order = self.next_number();
-        let Some(record) = self.keys.value_mut(slot) else { return };
-        self.remembered.remove(&(record.not_before, slot));
-        *record = KeyRecord {
-            not_before: record.not_before,
-            ..KeyRecord::new(Deadlines::first(debounce, now), order)
-        };
-        self.enqueue(slot, now);
-    }
-
-    /// D7: nobody asked for the key, its outcome did.
-    fn back_off(&mut self, slot: Slot, delay: Duration, now: Timestamp) -> Then {
-        let order = self.next_number();
-        let Some(record) = self.keys.value_mut(slot) else { return Then::Forgotten };
-        record.deadlines = Deadlines::not_requested(now + delay);
-        record.order = order;
-        record.phase = Phase::Backoff;
-        let failures = record.failures;
-        if self.intake.parks_failures() {
-            // Each key is handed out once in a drain: this one is what is left.
-            self.set_phase(slot, Phase::Parked);
-            return Then::Backoff { due: now + delay, failures };
-        }
-        Then::Backoff { due: self.enqueue(slot, now), failures }
-    }
-
     fn enqueue(&mut self, slot: Slot, now: Timestamp) -> Timestamp {
         let Some(record) = self.keys.value_mut(slot) else { return now };
         let due = record.deadlines.due.max(record.not_before).max(self.rounds.earliest_due(now));
@@ -444,64 +258,6 @@ impl<K, S> Schedule<K, S> {
         if self.queue.remove(record.position).is_none() {
             self.held_by_interval.remove(record.held_position());
         }
-    }
-
-    /// D9: nothing of the key stays, but its last start where that is needed (D16).
-    fn forget(&mut self, slot: Slot, now: Timestamp) -> Option<Forgotten<K>> {
-        let not_before = self.keys.value(slot)?.not_before;
-        if not_before > now {
-            self.set_phase(slot, Phase::Remembered);
-            self.remembered.insert((not_before, slot));
-            return None;
-        }
-        self.keys.remove(slot).map(|(key, _)| Forgotten(key))
-    }
-
-    /// Whether the run of `ticket` is on, and if so, whether its key was requested and cancelled.
-    fn hold_of(&self, ticket: &Ticket) -> Option<(bool, bool)> {
-        match self.keys.value(ticket.slot)?.phase {
-            Phase::Running { run, requested, cancelled } if run == ticket.run => {
-                Some((requested, cancelled))
-            }
-            _ => None,
-        }
-    }
-
-    /// Takes the key that may run now out of its queue.
-    fn next_to_go(&mut self, now: Timestamp) -> Option<(Position, Slot)> {
-        match self.intake {
-            Intake::Closed => None,
-            Intake::Draining(Drain::All) => self.next_of_all(now),
-            Intake::Open | Intake::Draining(_) => {
-                let (position, slot) = self.queue.first()?;
-                if !self.rounds.admit(position.due, now) {
-                    return None;
-                }
-                self.queue.remove(position);
-                Some((position, slot))
-            }
-        }
-    }
-
-    /// D15: everything that waits is due, but D16 holds.
-    fn next_of_all(&mut self, now: Timestamp) -> Option<(Position, Slot)> {
-        /// Keys set aside in one call: the caller comes again (D18).
-        const AT_ONCE: usize = 64;
-        for _ in 0..AT_ONCE {
-            let Some((position, slot)) = self.queue.first() else { break };
-            self.queue.remove(position);
-            let record = self.keys.value(slot)?;
-            if record.not_before <= now {
-                return Some((position, slot));
-            }
-            self.held_by_interval.insert(record.held_position(), slot);
-        }
-        let (position, slot) = self.held_by_interval.first()?;
-        if position.due > now {
-            return None;
-        }
-        self.held_by_interval.remove(position);
-        Some((position, slot))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{Debounce, Run};
 
 /// A queue of keys, each of which is run once after it goes quiet and never twice at once.
 ///
-/// This is the port: `KeyedDebouncer` implements it in memory, others may
+/// This is the port: [`KeyedDebouncer`](crate::KeyedDebouncer) implements it in memory, others may
 /// implement it over a store of their own. Code that takes work from a queue takes a
 /// `&dyn Scheduler<K>`.
 ///

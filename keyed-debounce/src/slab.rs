@@ -10,7 +10,8 @@ const CHUNK: u32 = 128;
 /// Growing moves at most one chunk, never all records, and an empty chunk goes back to the allocator
 /// (D18): that is what a `Vec` of records or the crate `slab` would not do.
 pub(crate) struct Slab<T> {
-    chunks: Vec<Option<Chunk<T>>>,
+    /// Boxed, so that growing this list moves a pointer for each chunk.
+    chunks: Vec<Option<Box<Chunk<T>>>>,
     /// Chunks that exist and have a free place.
     with_room: BTreeSet<u32>,
     /// Numbers below `chunks.len()` whose chunk was given back.
@@ -37,7 +38,7 @@ impl<T> Slab<T> {
         number(self.chunks.len()) * CHUNK
     }
 
-    /// The number of a free place, without taking it; `None` when all numbers are in use.
+    /// Puts a record into a free place.
     pub(crate) fn insert(&mut self, record: T) -> Slot {
         let number = self.with_room.first().copied().unwrap_or_else(|| self.new_chunk());
         let chunk = self.chunks[number as usize].as_mut().expect("a chunk with room exists");
@@ -84,7 +85,7 @@ impl<T> Slab<T> {
     }
 
     fn new_chunk(&mut self) -> u32 {
-        let chunk = Some(Chunk { places: Vec::new(), free: Vec::new() });
+        let chunk = Some(Box::new(Chunk { places: Vec::new(), free: Vec::new() }));
         let number = match self.given_back.pop_first() {
             Some(number) => {
                 self.chunks[number as usize] = chunk;

@@ -12,7 +12,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-const KEYS: u64 = 200_000;
+const KEYS: u64 = 50_000;
 
 fn at(ms: u64) -> Timestamp {
     Timestamp::from_origin(Duration::from_millis(ms))

@@ -75,6 +75,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         run.finish(Outcome::Done);
     }
-    queue.close().await;
     Ok(())
 }
