@@ -18,6 +18,7 @@ mod gates;
 mod held;
 mod journal;
 mod listing;
+mod lmdb;
 mod look;
 mod needs;
 mod observer;

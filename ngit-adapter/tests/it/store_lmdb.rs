@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ngit_adapter::store::{Outcome, StoreConfig};
+use ngit_adapter::store::{Arrival, NostrEventStore, Outcome, StoreConfig};
 use nostr_lmdb::NostrLmdb;
 
 use crate::store_support::*;
@@ -73,4 +73,21 @@ async fn an_event_that_the_database_takes_for_another_is_not_lost() {
         world.is_stored(&older).await
             || held.iter().any(|it| it.id == older.id && it.reason.is_some())
     );
+}
+
+/// R8: a folder of one's own is all that it takes; the same folder twice at once is refused.
+#[tokio::test]
+async fn a_folder_is_all_that_it_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a").join("b");
+    let refs = || Arc::new(FakeRefs::default());
+    let held = pull_request(5, &[1], "r", 1, oid(1));
+    {
+        let store = NostrEventStore::on_lmdb(&path, refs()).await.unwrap().build().await.unwrap();
+        store.admit(verified(&held), Arrival::Submitted).await.unwrap();
+        assert!(NostrEventStore::on_lmdb(&path, refs()).await.unwrap().build().await.is_err());
+    }
+    let store = NostrEventStore::on_lmdb(&path, refs()).await.unwrap().build().await.unwrap();
+    assert_eq!(store.held().await.unwrap()[0].id, held.id);
+    assert!(NostrEventStore::on_lmdb(&path.join("events").join("data.mdb"), refs()).await.is_err());
 }
