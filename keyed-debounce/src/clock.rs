@@ -30,8 +30,8 @@ impl Clock {
     /// When to wake up for `at`, at the latest in a year.
     pub(crate) fn instant(&self, at: Timestamp) -> Instant {
         let now = Instant::now();
-        let wait = at.saturating_since(self.now()).min(LONGEST_SLEEP);
-        self.origin.checked_add(at.since_origin()).map_or(now + wait, |at| at.min(now + wait))
+        let latest = now.checked_add(LONGEST_SLEEP).unwrap_or(now);
+        self.origin.checked_add(at.since_origin()).map_or(latest, |at| at.min(latest))
     }
 
     /// A timer that is not armed yet.

@@ -24,7 +24,7 @@ impl<K: Send + Sync + 'static> KeyedDebouncer<K> {
     ///
     /// Outside of a tokio runtime with a time driver.
     pub async fn drain(&self, what: Drain, deadline: Duration) -> Counts {
-        self.shared.change(|state, _| state.schedule.begin_drain(what));
+        self.shared.change(|state, now| state.schedule.begin_drain(what, now));
         // Past the deadline there is nothing to do but to count.
         let _in_time = timeout(deadline, self.drained()).await;
         self.close();

@@ -140,9 +140,12 @@ impl<K, S> Schedule<K, S> {
         self.intake = Intake::Closed;
     }
 
-    /// Refuses requests and hands out only what `what` says, each key once (D15).
-    pub fn begin_drain(&mut self, what: Drain) {
+    /// Refuses requests and hands out only what `what` says, each key once; when that is done, it is
+    /// closed (D15).
+    pub fn begin_drain(&mut self, what: Drain, now: Timestamp) {
+        let now = self.advance(now);
         self.intake = self.intake.drain(what);
+        self.close_if_over(now);
     }
 
     /// Whether [`pop_due`](Self::pop_due) will never hand out a key again.
@@ -227,6 +230,13 @@ impl<K, S> Schedule<K, S> {
     fn advance(&mut self, now: Timestamp) -> Timestamp {
         self.now = self.now.max(now);
         self.now
+    }
+
+    /// A drain that is over stays over, also when a key becomes due later.
+    fn close_if_over(&mut self, now: Timestamp) {
+        if self.is_over(now) {
+            self.intake = Intake::Closed;
+        }
     }
 
     fn next_number(&mut self) -> u64 {

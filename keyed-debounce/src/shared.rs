@@ -219,7 +219,7 @@ impl<K> State<K> {
             return Wakes { one: self.waiters.head_is(wake), spent, ..Wakes::default() };
         }
         let drained = self.schedule.running_len() == 0;
-        Wakes { one: None, more: self.waiters.all().collect(), drained, spent }
+        Wakes { one: None, more: self.waiters.take_all(), drained, spent }
     }
 }
 

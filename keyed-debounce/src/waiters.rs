@@ -69,8 +69,10 @@ impl Waiters {
         self.waiting.get(&keeper).cloned()
     }
 
-    /// Everybody, to be told that nothing will come.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Waker> {
-        self.waiting.values().cloned()
+    /// Everybody, to be told once that nothing will come.
+    #[must_use]
+    pub(crate) fn take_all(&mut self) -> Vec<Waker> {
+        self.keeper = None;
+        mem::take(&mut self.waiting).into_values().collect()
     }
 }

@@ -62,6 +62,7 @@ impl<K: Eq, S> Schedule<K, S> {
             Phase::Waiting | Phase::Backoff | Phase::Parked => {
                 self.dequeue(slot);
                 let forgotten = self.forget(slot, now);
+                self.close_if_over(now);
                 Cancelled { found: true, running: false, forgotten }
             }
         }

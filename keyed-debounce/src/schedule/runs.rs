@@ -10,6 +10,7 @@ impl<K, S> Schedule<K, S> {
     /// [`finish`](Self::finish).
     pub fn pop_due(&mut self, now: Timestamp) -> Option<HandOut<K>> {
         let now = self.advance(now);
+        self.close_if_over(now);
         let (position, slot) = self.next_to_go(now)?;
         let key = self.keys.share(slot)?;
         let run = self.next_number();
@@ -32,6 +33,12 @@ impl<K, S> Schedule<K, S> {
     /// A ticket of another schedule is not known here and changes nothing.
     pub fn finish(&mut self, ticket: Ticket, ending: Ending, now: Timestamp) -> Finished<K> {
         let now = self.advance(now);
+        let finished = self.end(ticket, ending, now);
+        self.close_if_over(now);
+        finished
+    }
+
+    fn end(&mut self, ticket: Ticket, ending: Ending, now: Timestamp) -> Finished<K> {
         let slot = ticket.slot;
         let Some((requested, cancelled)) = self.hold_of(&ticket) else {
             return Finished { then: Then::Forgotten, forgotten: None };

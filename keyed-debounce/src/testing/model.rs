@@ -194,6 +194,11 @@ impl<K: Clone + PartialEq> Model<K> {
         }
     }
 
+    /// When the last run of `key` began, if it ever ran.
+    pub fn last_start(&self, key: &K) -> Option<Timestamp> {
+        self.last_starts.iter().find(|(other, _)| other == key).map(|(_, start)| *start)
+    }
+
     /// How many keys are not absent.
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -222,9 +227,8 @@ impl<K: Clone + PartialEq> Model<K> {
             return None;
         }
         let due = known.wish?.due;
-        let last_start = self.last_starts.iter().find(|(key, _)| *key == known.key);
-        Some(match (self.settings.min_interval, last_start) {
-            (Some(interval), Some((_, start))) => due.max(*start + interval),
+        Some(match (self.settings.min_interval, self.last_start(&known.key)) {
+            (Some(interval), Some(start)) => due.max(start + interval),
             _ => due,
         })
     }

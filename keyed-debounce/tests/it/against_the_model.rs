@@ -1,9 +1,13 @@
 //! The core against the naive model, operation by operation.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroUsize,
+    time::Duration,
+};
 
 use keyed_debounce::{
-    Debounce, Exponential, KeyState, Outcome, ScheduleError, Scheduled,
+    Debounce, Drain, Exponential, KeyState, Outcome, ScheduleError, Scheduled,
     schedule::{Ending, HandOut, Schedule, Settings, Timestamp},
     testing::{Expected, Model, Op, ops},
 };
@@ -212,6 +216,70 @@ proptest! {
         }
         pair.run_out();
         prop_assert!(pair.real.is_empty());
+    }
+}
+
+proptest! {
+    /// D15, D16: a drain from any state ends, hands out what it should, each key once more at most,
+    /// keeps the interval, refuses requests, and leaves only what it may.
+    #[test]
+    fn a_drain_ends_and_leaves_only_what_it_may(
+        ops in ops(0..80),
+        settings in settings(),
+        all in any::<bool>(),
+        fails in any::<u8>(),
+    ) {
+        let mut pair = Pair::new(settings, Timestamp::ORIGIN);
+        for op in ops {
+            pair.step(op);
+        }
+        let Pair { mut real, model, mut now, runs, .. } = pair;
+        let state = |key: &u32| model.state(key, now);
+        let wanted: BTreeSet<u32> = (0..6)
+            .filter(|key| match state(key) {
+                Expected::Ready | Expected::Running(true) => true,
+                Expected::Waiting(_) | Expected::Backoff(..) => all,
+                Expected::Absent | Expected::Running(false) => false,
+            })
+            .collect();
+        real.begin_drain(if all { Drain::All } else { Drain::Ready }, now);
+        let refused = real.schedule(7, Debounce::immediate(), now);
+        prop_assert!(matches!(refused, Err(ScheduleError::Closed(7))));
+        for run in runs {
+            real.finish(run.ticket, Ending::Done, now);
+        }
+        let mut starts: BTreeMap<u32, Timestamp> = BTreeMap::new();
+        for _ in 0..100 {
+            if let Some(run) = real.pop_due(now) {
+                prop_assert!(starts.insert(*run.key, now).is_none(), "{} again", run.key);
+                let outcome = if fails >> *run.key & 1 == 1 { Outcome::Retry } else { Outcome::Done };
+                real.finish(run.ticket, Ending::new(outcome, 1, &Exponential::DEFAULT, 0), now);
+            } else if real.is_over(now) {
+                break;
+            } else {
+                now = now.max(real.next_wake().expect("it is not over"));
+            }
+        }
+        prop_assert!(real.is_over(now));
+        prop_assert_eq!(real.running_len(), 0);
+        for key in 0..6 {
+            let due_later = !all && matches!(real.state(&key, now), Some(KeyState::Waiting { .. }));
+            if wanted.contains(&key) && !due_later {
+                prop_assert!(starts.contains_key(&key), "{} was left out", key);
+            }
+            if let (Some(interval), Some(start)) = (settings.min_interval, starts.get(&key)) {
+                let before = model.last_start(&key);
+                prop_assert!(before.is_none_or(|before| *start >= before + interval));
+            }
+            match real.state(&key, now) {
+                None => {}
+                Some(KeyState::Backoff { .. }) => {}
+                Some(KeyState::Waiting { .. }) if !all => {}
+                left => prop_assert!(false, "{key} is left {left:?}"),
+            }
+        }
+        prop_assert!(real.pop_due(Timestamp::MAX).is_none(), "what is over stays over");
+        prop_assert_eq!(real.next_wake(), None);
     }
 }
 
