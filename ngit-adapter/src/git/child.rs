@@ -5,7 +5,7 @@ use std::{io, process::ExitStatus, time::Duration};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, prlimit};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
-    process::{Child, ChildStderr, ChildStdin, Command},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
 };
 
 /// A running child that leads a process group of its own. Dropping it kills the whole group.
@@ -40,6 +40,10 @@ impl ChildGroup {
 
     pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
+    }
+
+    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
     }
 
     pub(crate) fn take_stderr(&mut self) -> Option<ChildStderr> {

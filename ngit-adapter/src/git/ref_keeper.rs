@@ -36,7 +36,7 @@ impl RefKeeper for Repositories {
             let _lock = lock;
             let objects = Objects::open(&path)?;
             refs::check_kinds(&objects, &state)?;
-            Ok(refs::apply(&objects, &path, &state)?)
+            refs::apply(&objects, &path, &state)
         })
         .await
     }

@@ -3,12 +3,7 @@
 //! Branches and tags are kept in `packed-refs`: moving them is one rename of that file, so that no reader and no
 //! kill sees some of them moved. It also lets `a` become `a/b` in one step, and makes 1,000 refs one file.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, error::Error, fs, io, path::Path, time::Duration};
 
 use gix::{
     ObjectId,
@@ -25,6 +20,7 @@ use purgatory_sync::Oid;
 use super::{
     RepositoryError,
     objects::{Objects, sha1},
+    packed_refs,
 };
 use crate::{RefError, RefName, StateRefs};
 
@@ -43,9 +39,7 @@ pub(crate) fn check_names(state: &StateRefs) -> Result<(), RefError> {
         let parts = name.as_str().match_indices('/').map(|(at, _)| &name.as_str()[..at]);
         for parent in parts.filter_map(|parent| parent.parse::<RefName>().ok()) {
             if state.refs.contains_key(&parent) {
-                return Err(RefError::Conflict(format!(
-                    "{parent} and {name} cannot be in one repository"
-                )));
+                return Err(cannot_be_both(&parent, name));
             }
         }
     }
@@ -87,25 +81,25 @@ fn conflict(what: &str, named: Vec<(&RefName, &Oid)>) -> RefError {
 }
 
 /// Makes the branches and tags those of `state`, and then `HEAD`. The repository is locked, and has all the data.
-pub(crate) fn apply(
-    objects: &Objects,
-    path: &Path,
-    state: &StateRefs,
-) -> Result<(), RepositoryError> {
+pub(crate) fn apply(objects: &Objects, path: &Path, state: &StateRefs) -> Result<(), RefError> {
     mend(path)?;
     let refs = Refs { repository: objects.repository(), path };
-    let edits = refs.edits(state)?;
-    let head = refs.head_edit(state)?;
-    if edits.is_empty() && head.is_none() {
+    let changes = refs.changes(state)?;
+    let head = refs.head(state)?;
+    if changes.is_empty() && head.is_none() {
         return Ok(());
     }
-    let failed = || format!("cannot move the refs of {}", path.display());
-    fs::write(path.join(MOVING), "").map_err(RepositoryError::because(failed()))?;
-    refs.commit_packed(edits).map_err(RepositoryError::because(failed()))?;
-    if let Some(head) = head {
-        refs.commit_loose(head).map_err(RepositoryError::because(failed()))?;
-    }
-    fs::remove_file(path.join(MOVING)).map_err(RepositoryError::because(failed()))
+    let moved = moving(path, || {
+        refs.move_packed(&changes)?;
+        match (head, FullName::try_from("HEAD")) {
+            (Some(target), Ok(name)) => refs.move_one(name, target),
+            _ => Ok(()),
+        }
+    });
+    Ok(moved.map_err(RepositoryError::because(format_args!(
+        "cannot move the refs of {}",
+        path.display()
+    )))?)
 }
 
 /// Sets the ref `name` to `tip`. The repository is locked, and has all the data.
@@ -117,16 +111,27 @@ pub(crate) fn set(
 ) -> Result<(), RepositoryError> {
     mend(path)?;
     let refs = Refs { repository: objects.repository(), path };
-    let failed = || format!("cannot set {} of {}", name.as_bstr(), path.display());
-    let here =
-        refs.repository.refs.try_find(name.as_ref()).map_err(RepositoryError::because(failed()))?;
+    let failed = format!("cannot set {} of {}", name.as_bstr(), path.display());
+    let here = refs.repository.refs.try_find(name.as_ref());
+    let here = here.map_err(RepositoryError::because(&failed))?;
     if here.is_some_and(|here| here.target == Target::Object(tip)) {
         return Ok(());
     }
-    let edit = update(name.clone(), Target::Object(tip));
-    fs::write(path.join(MOVING), "").map_err(RepositoryError::because(failed()))?;
-    refs.commit_loose(edit).map_err(RepositoryError::because(failed()))?;
-    fs::remove_file(path.join(MOVING)).map_err(RepositoryError::because(failed()))
+    moving(path, || refs.move_one(name, Target::Object(tip)))
+        .map_err(RepositoryError::because(failed))
+}
+
+/// Moves refs, with a sign up for the next process, should this one die meanwhile.
+fn moving(
+    path: &Path,
+    work: impl FnOnce() -> Result<(), gix::Error>,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let sign = path.join(MOVING);
+    fs::write(&sign, "")?;
+    let result = work();
+    // If it failed, its locks are gone too.
+    fs::remove_file(&sign)?;
+    Ok(result?)
 }
 
 /// What every ref points to, with what it is called, for those below `prefix`.
@@ -185,30 +190,33 @@ struct Refs<'a> {
     path: &'a Path,
 }
 
+/// What becomes of each ref that changes: another value, or nothing.
+type Changes = BTreeMap<FullName, Option<ObjectId>>;
+
 impl Refs<'_> {
     /// What has to change for the branches and tags to be those of `state`.
-    fn edits(&self, state: &StateRefs) -> Result<Vec<RefEdit>, RepositoryError> {
+    fn changes(&self, state: &StateRefs) -> Result<Changes, RefError> {
         let mut here = list(self.repository, "refs/heads/")?;
         here.append(&mut list(self.repository, "refs/tags/")?);
         for name in &state.left_alone {
-            here.remove(&full_name(name)?);
+            if here.remove(&full_name(name)?).is_some() {
+                check_beside(name, state)?;
+            }
         }
-        let mut edits = Vec::new();
+        let mut changes = Changes::new();
         for (name, oid) in &state.refs {
             let name = full_name(name)?;
             let Some(id) = sha1(oid) else { continue };
-            let target = Target::Object(id);
-            if here.remove(&name).as_ref() != Some(&target) {
-                edits.push(update(name, target));
+            if here.remove(&name) != Some(Target::Object(id)) {
+                changes.insert(name, Some(id));
             }
         }
-        edits.extend(here.into_keys().map(delete));
-        // Deeper names first. The locks of `a/b` need a folder `a`, which has to be gone before `a` is tended to.
-        edits.sort_by(|one, other| other.name.cmp(&one.name));
-        Ok(edits)
+        changes.extend(here.into_keys().map(|name| (name, None)));
+        Ok(changes)
     }
 
-    fn head_edit(&self, state: &StateRefs) -> Result<Option<RefEdit>, RepositoryError> {
+    /// Where `HEAD` has to go, if it has to.
+    fn head(&self, state: &StateRefs) -> Result<Option<Target>, RepositoryError> {
         // A branch that is not there is no place for HEAD to point to: clones would be empty.
         let Some(name) =
             state.head.as_ref().filter(|name| state.refs.contains_key(name) && name.is_branch())
@@ -219,85 +227,97 @@ impl Refs<'_> {
         let head = self.repository.refs.try_find("HEAD").map_err(RepositoryError::because(
             format_args!("cannot read HEAD of {}", self.path.display()),
         ))?;
-        if head.is_some_and(|head| head.target == target) {
-            return Ok(None);
-        }
-        Ok(Some(update(head_name(), target)))
+        Ok(head.is_none_or(|head| head.target != target).then_some(target))
     }
 
-    /// Makes `edits` by one rename of `packed-refs`.
-    fn commit_packed(&self, edits: Vec<RefEdit>) -> Result<(), gix::Error> {
-        if edits.is_empty() {
+    /// Moves all of `changes` by one rename of `packed-refs`.
+    fn move_packed(&self, changes: &Changes) -> Result<(), gix::Error> {
+        if changes.is_empty() {
             return Ok(());
         }
-        self.pack_loose(&edits)?;
-        self.remove_empty_folders(&edits);
-        self.commit(edits)
+        self.pack_files(changes)?;
+        packed_refs::rewrite(self.repository, changes, patience())?;
+        self.remove_logs(changes);
+        Ok(())
     }
 
-    /// Moves those refs into `packed-refs` that `edits` change and that have files of their own, as they are. Then
-    /// the edits themselves are one rename, and no file stands where another ref needs a folder.
-    fn pack_loose(&self, edits: &[RefEdit]) -> Result<(), gix::Error> {
-        let mut loose = Vec::new();
-        for edit in edits {
-            let reference = self.repository.refs.try_find_loose(edit.name.as_ref())?;
-            let target = reference.map(|reference| reference.target);
-            // What leads nowhere cannot be packed, and stays a file until it is overwritten.
-            if let Some(Target::Object(id)) = target
-                && self.repository.has_object(id)
-            {
-                loose.push(update(edit.name.clone(), Target::Object(id)));
+    /// Moves those refs into `packed-refs`, as they are, that change and have files of their own: a file would be
+    /// seen before the packed value, and stand where another ref needs a folder.
+    fn pack_files(&self, changes: &Changes) -> Result<(), gix::Error> {
+        let mut packable = Vec::new();
+        let mut odd = Vec::new();
+        for name in changes.keys() {
+            if !self.path.join(gix::path::from_bstr(name.as_bstr())?).is_file() {
+                continue;
+            }
+            let target = self.repository.refs.try_find_loose(name.as_ref())?.map(|it| it.target);
+            match target {
+                Some(Target::Object(id)) if self.repository.has_object(id) => {
+                    packable.push(update(name.clone(), Target::Object(id)));
+                }
+                // Symbolic, or it leads nowhere.
+                _ => odd.push(delete(name.clone())),
             }
         }
-        if loose.is_empty() { Ok(()) } else { self.commit(loose) }
-    }
-
-    fn commit(&self, edits: Vec<RefEdit>) -> Result<(), gix::Error> {
-        let objects = Box::new(&self.repository.objects);
-        let patience = Fail::AfterDurationWithBackoff(LOCK_PATIENCE);
-        let transaction = self.repository.refs.transaction();
-        transaction
-            .packed_refs(PackedRefs::DeletionsAndNonSymbolicUpdatesRemoveLooseSourceReference(
-                objects,
-            ))
-            .prepare(edits, patience, patience)?
-            .commit(None)?;
+        if !packable.is_empty() {
+            let objects = Box::new(&self.repository.objects);
+            let packed =
+                PackedRefs::DeletionsAndNonSymbolicUpdatesRemoveLooseSourceReference(objects);
+            self.commit(packable, packed)?;
+        }
+        if !odd.is_empty() {
+            self.commit(odd, PackedRefs::DeletionsOnly)?;
+        }
         Ok(())
     }
 
-    fn commit_loose(&self, edit: RefEdit) -> Result<(), gix::Error> {
-        let patience = Fail::AfterDurationWithBackoff(LOCK_PATIENCE);
-        self.repository.refs.transaction().prepare([edit], patience, patience)?.commit(None)?;
+    fn move_one(&self, name: FullName, target: Target) -> Result<(), gix::Error> {
+        self.commit(vec![update(name, target)], PackedRefs::DeletionsOnly)
+    }
+
+    fn commit(&self, edits: Vec<RefEdit>, packed: PackedRefs<'_>) -> Result<(), gix::Error> {
+        let transaction = self.repository.refs.transaction().packed_refs(packed);
+        transaction.prepare(edits, patience(), patience())?.commit(None)?;
         Ok(())
     }
 
-    /// A folder without refs may stand where a ref goes: git leaves them behind, and so does a killed process.
-    fn remove_empty_folders(&self, edits: &[RefEdit]) {
-        for edit in edits {
-            let Ok(name) = gix::path::from_bstr(edit.name.as_bstr()) else { continue };
-            let file = self.path.join(name);
-            if file.is_dir() {
-                remove_if_empty(&file);
+    /// We write no logs, but others may have. That of `a`, which is gone, would be in the way of one of `a/b`.
+    fn remove_logs(&self, changes: &Changes) {
+        let logs = self.path.join("logs");
+        if !logs.is_dir() {
+            return;
+        }
+        for (name, _) in changes.iter().filter(|(_, value)| value.is_none()) {
+            if let Ok(name) = gix::path::from_bstr(name.as_bstr()) {
+                let _ = fs::remove_file(logs.join(name));
             }
         }
     }
 }
 
-/// Best effort: what is not empty stays, and the transaction says so.
-fn remove_if_empty(folder: &Path) {
-    let folders: Vec<PathBuf> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    folders.iter().filter(|path| path.is_dir()).for_each(|path| remove_if_empty(path));
-    let _ = fs::remove_dir(folder);
+/// Whether `name`, which stays as it is, can be beside the refs of `state`.
+fn check_beside(name: &RefName, state: &StateRefs) -> Result<(), RefError> {
+    let below = format!("{name}/");
+    let other = state.refs.keys().find(|other| {
+        other.as_str().starts_with(&below) || name.as_str().starts_with(&format!("{other}/"))
+    });
+    match other {
+        Some(other) => Err(cannot_be_both(name, other)),
+        None => Ok(()),
+    }
+}
+
+fn cannot_be_both(one: &RefName, other: &RefName) -> RefError {
+    RefError::Conflict(format!("{one} and {other} cannot be in one repository"))
+}
+
+fn patience() -> Fail {
+    Fail::AfterDurationWithBackoff(LOCK_PATIENCE)
 }
 
 fn full_name(name: &RefName) -> Result<FullName, RepositoryError> {
     FullName::try_from(name.as_str())
         .map_err(RepositoryError::because(format_args!("git does not take the ref name {name}")))
-}
-
-fn head_name() -> FullName {
-    FullName::try_from("HEAD").expect("HEAD is a ref name")
 }
 
 fn update(name: FullName, target: Target) -> RefEdit {

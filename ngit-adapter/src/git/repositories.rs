@@ -9,8 +9,10 @@ use std::{
 use purgatory_sync::{Identifier, Oid, Target};
 
 use super::{
-    CheckedPack, RepositoryError, RepositoryLock, adopt, create,
+    CheckedPack, Git, RepositoryError, RepositoryLock, adopt, create,
+    local_git::LocalGit,
     lock::Locks,
+    mend::Mender,
     objects::{Objects, oid},
     paths::{self, Case},
     refs,
@@ -37,15 +39,17 @@ const MAX_TIPS: usize = 256;
 /// Several processes may: changes of a repository are made under a lock file. `git gc` may run in it at any time.
 #[derive(Clone, Debug)]
 pub struct Repositories {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+pub(super) struct Inner {
     root: PathBuf,
     case: Case,
     work: WorkFolder,
     locks: Locks,
+    pub(super) mender: Mender,
+    pub(super) git: LocalGit,
 }
 
 /// Where a fetch goes.
@@ -80,7 +84,23 @@ impl Repositories {
         let root = root.canonicalize().map_err(RepositoryError::because(failed()))?;
         let work = WorkFolder::open(&root).map_err(RepositoryError::because(failed()))?;
         let case = work.case().map_err(RepositoryError::because(failed()))?;
-        Ok(Self { inner: Arc::new(Inner { root, case, work, locks: Locks::default() }) })
+        let git = LocalGit::new(root.clone());
+        Ok(Self {
+            inner: Arc::new(Inner {
+                root,
+                case,
+                work,
+                locks: Locks::default(),
+                mender: Mender::default(),
+                git,
+            }),
+        })
+    }
+
+    /// Uses `git` for copies between repositories, if none was needed yet. Without this, the first git on `PATH` is found
+    /// and checked when one is needed.
+    pub fn use_git(&self, git: Git) {
+        self.inner.git.set(git);
     }
 
     /// The folder.
@@ -240,36 +260,22 @@ impl Repositories {
         pack: &CheckedPack,
     ) -> Result<(), RepositoryError> {
         let lock = self.lock(repository).await?;
-        let (path, pack) = (self.path(repository), pack.clone());
+        let (inner, path, pack) = (self.inner.clone(), self.path(repository), pack.clone());
         off_worker(move || {
             let _lock = lock;
-            adopt::link(&pack, &path)
+            adopt::link(&pack, &path)?;
+            inner.mender.changed(&path);
+            inner.mender.mend(&path)
         })
         .await
-    }
-
-    /// Sees to it that `repository`, which is locked, has all of `oids` in full, from its siblings if need be.
-    pub(super) async fn bring(
-        &self,
-        _lock: &RepositoryLock,
-        repository: &RepositoryId,
-        oids: &[Oid],
-    ) -> Result<(), RepositoryError> {
-        let (path, mut absent) = (self.path(repository), oids.to_vec());
-        let absent = off_worker(move || {
-            Objects::open(&path)?.take_present(&mut absent);
-            Ok::<_, RepositoryError>(absent)
-        })
-        .await?;
-        match absent.first() {
-            None => Ok(()),
-            Some(oid) => Err(RepositoryError::new(format!("{oid} is not in {repository:?}"))),
-        }
     }
 }
 
 impl Inner {
-    fn siblings(&self, identifier: &Identifier) -> Result<Vec<Sibling>, RepositoryError> {
+    pub(super) fn siblings(
+        &self,
+        identifier: &Identifier,
+    ) -> Result<Vec<Sibling>, RepositoryError> {
         siblings(&self.root, identifier, self.case)
     }
 }
@@ -299,7 +305,7 @@ fn of_identifier(identifier: &Identifier, targets: &[Target]) -> Vec<RepositoryI
         .collect()
 }
 
-fn open_or_warn(path: &Path) -> Option<Objects> {
+pub(super) fn open_or_warn(path: &Path) -> Option<Objects> {
     Objects::open(path)
         .inspect_err(|error| {
             tracing::warn!(path = %path.display(), error = %error, "a repository cannot be read");
@@ -332,7 +338,7 @@ fn newest(
     })
 }
 
-fn tips(objects: &Objects) -> Result<Vec<Oid>, RepositoryError> {
+pub(super) fn tips(objects: &Objects) -> Result<Vec<Oid>, RepositoryError> {
     let repository = objects.repository();
     let head = repository.head_id().ok().map(|id| id.detach());
     let targets = refs::list(repository, "refs/")?.into_values();

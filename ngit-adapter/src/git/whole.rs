@@ -27,3 +27,11 @@ pub(crate) fn is_whole(path: &Path) -> bool {
 pub(crate) fn mark(path: &Path) -> io::Result<()> {
     fs::write(path.join(MARK), TEXT)
 }
+
+/// Takes the mark away: something that should be there was not.
+pub(crate) fn unmark(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path.join(MARK)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

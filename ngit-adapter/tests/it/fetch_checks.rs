@@ -287,7 +287,7 @@ async fn nothing_builds_on_a_shallow_repository() {
     assert_eq!(here.missing(&[commits[9]]).await, [commits[9]]);
     let fetched = here.fetch(&server.url("project.git"), &[commits[9]]).await.expect("it works");
     assert_eq!(fetched.received, [commits[9]]);
-    std::fs::remove_file(path.join("shallow")).expect("it is there");
+    assert!(!path.join("shallow").exists(), "with all its history it is shallow no more");
     assert!(local.is_complete(commits[9]));
 }
 

@@ -16,6 +16,8 @@ mod objects;
 mod objects_folder;
 mod paths;
 mod refs;
+mod refs_many;
+mod siblings;
 mod smart_http;
 mod store_conformance;
 mod store_deletion;

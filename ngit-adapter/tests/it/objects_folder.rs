@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ngit_adapter::{
     RefName, RepositoryId, StateRefs,
-    git::{CheckedPack, Repositories},
+    git::{CheckedPack, FetchTarget, Repositories},
     nostr::key::{Keys, PublicKey, SecretKey},
 };
 use purgatory_sync::{Identifier, Oid};
@@ -82,10 +82,18 @@ pub(crate) fn pack_of(from: &TestRepo, tips: &[Oid], without: &[Oid]) -> Checked
 /// Puts all that `tips` of `from` reach into `to`, as a fetch into an empty repository would.
 pub(crate) async fn give(folder: &Folder, from: &TestRepo, tips: &[Oid], to: &RepositoryId) {
     folder.made(to).await;
-    let targets = [to.to_target()];
-    let target = folder.repositories.fetch_target(&to.identifier, &targets).await;
-    let mut target = target.expect("there is a target");
-    target.repository = to.clone();
-    let pack = pack_of(from, tips, &[]);
-    folder.repositories.adopt(&target, &pack, &[]).await.expect("the pack is taken");
+    adopt(folder, to, &pack_of(from, tips, &[])).await;
+}
+
+/// Puts `pack` into the repository `to` and no other.
+pub(crate) async fn adopt(folder: &Folder, to: &RepositoryId, pack: &CheckedPack) {
+    let path = folder.repositories.path(to);
+    let target = FetchTarget {
+        repository: to.clone(),
+        is_whole: !pack.stands_alone,
+        objects: path.join("objects"),
+        tips: Vec::new(),
+        path,
+    };
+    folder.repositories.adopt(&target, pack, &[]).await.expect("the pack is taken");
 }

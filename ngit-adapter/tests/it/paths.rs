@@ -3,7 +3,10 @@
 use std::{collections::HashMap, path::Component};
 
 use ngit_adapter::RepositoryId;
-use proptest::prelude::*;
+use proptest::{
+    prelude::*,
+    test_runner::{TestCaseError, TestRunner},
+};
 
 use crate::objects_folder::{Folder, owner, repository};
 
@@ -40,28 +43,37 @@ fn identifiers() -> impl Strategy<Value = String> {
     ]
 }
 
-proptest! {
-    /// G11: two repositories never share a folder, whatever their identifiers are.
-    #[test]
-    fn different_repositories_have_different_folders(
-        names in prop::collection::vec(identifiers(), 2..40),
-        owners in prop::collection::vec(0_u8..3, 40),
-    ) {
-        let folder = Folder::new();
+/// Runs a property on a folder of repositories.
+fn for_all<S: Strategy>(
+    inputs: S,
+    property: impl Fn(&Folder, S::Value) -> Result<(), TestCaseError>,
+) {
+    let folder = Folder::new();
+    TestRunner::default()
+        .run(&inputs, |input| property(&folder, input))
+        .unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// G11: two repositories never share a folder, whatever their identifiers are.
+#[test]
+fn different_repositories_have_different_folders() {
+    let ids = (0_u8..3, identifiers()).prop_map(|(number, name)| repository(number, &name));
+    for_all(prop::collection::vec(ids, 2..40), |folder, ids| {
         let mut by_path = HashMap::new();
-        for (name, number) in names.iter().zip(owners) {
-            let id = repository(number, name);
+        for id in ids {
             let path = folder.repositories.path(&id);
             if let Some(other) = by_path.insert(path, id.clone()) {
                 prop_assert_eq!(other, id);
             }
         }
-    }
+        Ok(())
+    });
+}
 
-    /// G11: a repository is two levels below the root and nowhere else, in a folder that file systems can name.
-    #[test]
-    fn a_repository_stays_inside_the_folder(name in identifiers()) {
-        let folder = Folder::new();
+/// G11: a repository is two levels below the root and nowhere else, in a folder that file systems can name.
+#[test]
+fn a_repository_stays_inside_the_folder() {
+    for_all(identifiers(), |folder, name| {
         let path = folder.repositories.path(&repository(0, &name));
         let below = path.strip_prefix(folder.repositories.root()).expect("it is below the root");
         let parts: Vec<_> = below.components().collect();
@@ -69,19 +81,24 @@ proptest! {
         for part in parts {
             prop_assert!(matches!(part, Component::Normal(_)));
             let part = part.as_os_str().to_str().expect("ASCII");
-            prop_assert!(part.len() <= 220 && part.bytes().all(|b| b.is_ascii_graphic()), "{}", part);
+            prop_assert!(part.len() <= 220 && part.bytes().all(|b| b.is_ascii_graphic()));
         }
         prop_assert!(path.to_str().expect("ASCII").ends_with(".git"));
-    }
+        Ok(())
+    });
+}
 
-    /// G11: what a URL says of a repository leads back to it, also after a URL parser has read it.
-    #[test]
-    fn a_repository_round_trips_through_a_url(name in identifiers(), number in 0_u8..3) {
+/// G11: what a URL says of a repository leads back to it, also after a URL parser has read it.
+#[test]
+fn a_repository_round_trips_through_a_url() {
+    for_all((identifiers(), 0_u8..3), |_, (name, number)| {
         let id = repository(number, &name);
-        let url = url::Url::parse(&format!("https://git.example.org{}", id.url_path())).expect("a URL");
+        let url = format!("https://git.example.org{}", id.url_path());
+        let url = url::Url::parse(&url).expect("a URL");
         prop_assert_eq!(RepositoryId::from_url_path(url.path()), Some(id.clone()));
         prop_assert_eq!(RepositoryId::from_url_path(&id.url_path()), Some(id));
-    }
+        Ok(())
+    });
 }
 
 /// G11: the folder of each kind of identifier, as the contract writes it down.
