@@ -33,9 +33,10 @@ pub(super) struct SyncOptions {
     /// Where the repositories are. Made if it is not there.
     #[arg(long, value_name = "DIR")]
     pub(super) git_data_dir: PathBuf,
-    /// Where events are kept. `memory` is the only one in this version: it forgets at the end.
-    #[arg(long, value_name = "memory", default_value = "memory")]
-    pub(super) database: Database,
+    /// Where events are kept: in a folder, so that a second run goes on with what is held, or in memory.
+    /// By default in the folder `database` in the folder of the repositories.
+    #[arg(long, value_name = "lmdb:DIR|memory")]
+    pub(super) database: Option<Database>,
     /// The name of this service itself, which is never asked.
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(super) our_domain: Option<OurDomain>,
@@ -86,19 +87,21 @@ impl FromStr for Input {
 /// Where events are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Database {
+    /// In this process: forgotten at its end.
     Memory,
+    /// In a folder, which is made if it is not there.
+    Lmdb(PathBuf),
 }
 
 impl FromStr for Database {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "memory" => Ok(Self::Memory),
-            _ if text.starts_with("lmdb:") => {
-                Err("lmdb is not in this version yet; the only database is: memory")
-            }
-            _ => Err("the only database in this version is: memory"),
+        match text.split_once(':') {
+            None if text == "memory" => Ok(Self::Memory),
+            Some(("lmdb", "")) => Err("give a folder: lmdb:DIR"),
+            Some(("lmdb", folder)) => Ok(Self::Lmdb(folder.into())),
+            _ => Err("a database is lmdb:DIR or memory"),
         }
     }
 }
@@ -133,10 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn a_database_of_another_version_is_a_clear_error() {
+    fn a_database_is_a_folder_or_memory() {
         assert_eq!("memory".parse(), Ok(Database::Memory));
-        let error = "lmdb:/tmp/x".parse::<Database>().unwrap_err();
-        assert!(error.contains("lmdb is not in this version"));
-        assert!("sqlite:x".parse::<Database>().unwrap_err().contains("memory"));
+        assert_eq!("lmdb:/a:b".parse(), Ok(Database::Lmdb("/a:b".into())));
+        assert!("lmdb:".parse::<Database>().unwrap_err().contains("lmdb:DIR"));
+        for bad in ["", "sqlite:x", "lmdb", "memory:x", "MEMORY"] {
+            assert!(bad.parse::<Database>().unwrap_err().contains("lmdb:DIR or memory"), "{bad}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, timeout, timeout_at},
 };
 
-use super::Failure;
+use super::{Failure, args::Database};
 use crate::{
     git::{Git, Repositories, SmartHttpFetcher},
     nip34::VerifiedEvent,
@@ -28,6 +28,7 @@ const LONGEST_BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// What a session is made of.
 pub(super) struct SessionOptions {
     pub(super) git: Git,
+    pub(super) database: Database,
     pub(super) git_data_dir: PathBuf,
     pub(super) config: SyncConfig,
     pub(super) our_domain: Option<OurDomain>,
@@ -56,8 +57,16 @@ impl Session {
             .build()
             .await
             .map_err(Failure::because("fetching is not possible"))?;
-        let database = Arc::new(MemoryDatabase::unbounded());
-        let store = NostrEventStore::builder(database, Arc::new(repositories))
+        let refs = Arc::new(repositories);
+        let store = match options.database {
+            Database::Memory => {
+                NostrEventStore::builder(Arc::new(MemoryDatabase::unbounded()), refs)
+            }
+            Database::Lmdb(folder) => NostrEventStore::on_lmdb(&folder, refs)
+                .await
+                .map_err(Failure::because("events cannot be kept"))?,
+        };
+        let store = store
             .observer(Arc::clone(&witness) as Arc<dyn StoreObserver>)
             .build()
             .await

@@ -23,6 +23,7 @@ mod store_conformance;
 mod store_deletion;
 mod store_durable;
 mod store_expiry;
+mod store_kill;
 mod store_lmdb;
 mod store_orders;
 mod store_release;

@@ -93,9 +93,10 @@ fn a_second_run_finds_the_data_of_the_first_without_a_request() {
     let owner = Person::new(1);
     let announcement = owner.announcement("project", &[&server.url("project.git")]);
     let state = owner.state("project", &[("refs/heads/main", main[2])]);
-    let sync = SyncRun::new(&lines([&announcement, &state]));
+    let sync = SyncRun::new(&lines([&announcement, &state])).arg("--database=memory");
     assert_eq!(sync.run().status, Some(0));
     let requests = server.log().requests();
+    // The events are forgotten, the data is not.
     let again = sync.run();
     assert_eq!(again.status, Some(0), "{again:?}");
     assert_eq!((again.summary("released"), again.summary("fetches")), (1, 0));

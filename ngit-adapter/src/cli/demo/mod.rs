@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Exit, Failure,
+    args::Database,
     interrupt::Interrupt,
     line_writer::LineWriter,
     session::{Session, SessionOptions},
@@ -77,6 +78,7 @@ async fn play(
     let story = Arc::new(Story::new(Arc::clone(&world), out.clone(), paint, now()));
     let options = SessionOptions {
         git: git.clone(),
+        database: Database::Memory,
         git_data_dir: folder.join("git"),
         config: SyncConfig::default(),
         our_domain: None,

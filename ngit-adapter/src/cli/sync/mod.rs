@@ -110,11 +110,13 @@ impl std::fmt::Display for End {
 }
 
 fn session_options(options: SyncOptions, git: Git) -> Result<SessionOptions, Failure> {
-    let Database::Memory = options.database;
+    let beside_repositories = || Database::Lmdb(options.git_data_dir.join("database"));
+    let database = options.database.unwrap_or_else(beside_repositories);
     let config = options.sync.to_config();
     let config = config.and_then(|config| config.with_shutdown_grace(SHUTDOWN_GRACE));
     Ok(SessionOptions {
         git,
+        database,
         git_data_dir: options.git_data_dir,
         config: config.map_err(Failure::because("a setting is not allowed"))?,
         our_domain: options.our_domain,
