@@ -25,6 +25,9 @@ mod permit_hook;
 mod retry_after;
 mod shared;
 mod tally;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod testing;
 mod throttle;
 mod throttle_ext;
 mod timers;

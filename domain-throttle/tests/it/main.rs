@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests read the paused clock and move it")]
 
 mod cancel;
+#[cfg(feature = "testing")]
+mod conformance;
 mod fairness;
 mod foreign;
 mod memory;

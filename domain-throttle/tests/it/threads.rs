@@ -160,13 +160,14 @@ fn threads_on_many_domains_never_exceed_a_limit_while_domains_are_forgotten() {
 fn threads_on_one_window_never_exceed_it() {
     let window = Duration::from_millis(50);
     let throttle = DomainThrottle::builder().limits(limits(64, 10, window)).build();
-    let (endpoint, end) = (at("https://h.example"), Instant::now() + 8 * window);
+    let (endpoint, granted) = (at("https://h.example"), AtomicUsize::new(0));
     let hammer = &|n: usize| {
         let mut starts = Vec::new();
-        while Instant::now() < end {
+        while granted.load(Ordering::Relaxed) < 60 {
             let before = Instant::now();
             if let Ok(permit) = throttle.try_acquire(&endpoint, &format!("key {n}")) {
                 starts.push((before, Instant::now()));
+                granted.fetch_add(1, Ordering::Relaxed);
                 permit.finish(Feedback::Ok);
             }
         }
@@ -181,5 +182,4 @@ fn threads_on_one_window_never_exceed_it() {
         let first = eleven.iter().map(|&(before, _)| before).min().expect("eleven");
         assert!(eleven[10].1 - first >= window, "eleven starts in {:?}", eleven[10].1 - first);
     }
-    assert!(starts.len() > 10, "the window moves on");
 }
