@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    Endpoint, Grant, Permit, ThrottleError, WaiterId, cell::Cell, map::Full, permit_hook::permit,
-    shared::Shared,
+    Endpoint, Grant, Moment, Permit, ThrottleError, WaiterId, cell::Cell, map::Full,
+    permit_hook::permit, shared::Shared,
 };
 
 /// The wait of one caller in the lines of several domains. The first permit wins.
@@ -29,6 +29,7 @@ struct Place {
     /// `None` once the permit was taken.
     waiter: Option<WaiterId>,
     endpoints: Vec<Endpoint>,
+    since: Moment,
 }
 
 enum Entered {
@@ -70,7 +71,7 @@ impl<'a> Acquire<'a> {
             let mut each = endpoints.iter().enumerate();
             each.find_map(|(at, endpoint)| Some((at, core.try_take(now, endpoint, self.key).ok()?)))
         })?;
-        Ok(granted.map(|(at, grant)| permit(&self.shared, cell, &endpoints[at], grant)))
+        Ok(granted.map(|(at, grant)| permit(&self.shared, cell, &endpoints[at], grant, None)))
     }
 
     fn take_or_join(
@@ -95,11 +96,12 @@ impl<'a> Acquire<'a> {
         match entered {
             Ok((cell, Entered::Waiting(waiter))) => {
                 let shared = self.shared.clone();
-                Ok(Err(Place { shared, cell, waiter: Some(waiter), endpoints }))
+                let since = shared.clock.now();
+                Ok(Err(Place { shared, cell, waiter: Some(waiter), endpoints, since }))
             }
             Ok((cell, Entered::Granted(at, grant))) => {
                 self.shared.remove_waiter();
-                Ok(Ok(permit(&self.shared, cell, &endpoints[at], grant)))
+                Ok(Ok(permit(&self.shared, cell, &endpoints[at], grant, None)))
             }
             Err(full) => {
                 self.shared.remove_waiter();
@@ -160,7 +162,8 @@ impl Place {
         let (at, grant) = claimed.flatten()?;
         self.waiter = None;
         self.shared.remove_waiter();
-        Some(permit(&self.shared, self.cell.clone(), &self.endpoints[at], grant))
+        let waited = self.shared.clock.now().saturating_since(self.since);
+        Some(permit(&self.shared, self.cell.clone(), &self.endpoints[at], grant, Some(waited)))
     }
 }
 

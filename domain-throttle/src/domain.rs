@@ -21,6 +21,11 @@ impl Domain {
 }
 
 impl Domain {
+    #[cfg(feature = "metrics")]
+    pub(crate) fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
+
     /// Whether it is an IP address and no name.
     pub(crate) fn is_address(&self) -> bool {
         self.0.parse::<std::net::IpAddr>().is_ok()

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::{
     Builder, Denied, Domain, DomainPattern, DomainTally, Endpoint, Limits, Moment, Permit, Refusal,
     Throttle, ThrottleError, acquire::Acquire, overrides::Overrides, permit_hook::permit,
-    shared::Shared,
+    shared::Shared, telemetry,
 };
 
 /// The [`Throttle`] in memory.
@@ -74,13 +74,11 @@ impl DomainThrottle {
     ///
     /// The reason why there is none, see [`Denied`].
     pub fn try_acquire(&self, at: &Endpoint, key: &str) -> Result<Permit, Denied> {
-        if self.shared.is_closed() {
-            return Err(Denied::Closed);
+        let taken = self.take(at, key);
+        if let Err(denied) = &taken {
+            telemetry::denied(at.domain(), denied);
         }
-        let entered = self.shared.enter(at.domain(), |core, now| core.try_take(now, at, key));
-        let (cell, taken) = entered.map_err(|_| Denied::TooManyDomains)?;
-        let grant = taken.map_err(|refusal| self.denied(refusal))?;
-        Ok(permit(&self.shared, cell, at, grant))
+        taken
     }
 
     /// Puts other limits in force for one domain or for all domains below one, from now on. An
@@ -134,6 +132,16 @@ impl DomainThrottle {
     /// are alive go on. Calling it twice is fine.
     pub fn close(&self) {
         self.shared.close();
+    }
+
+    fn take(&self, at: &Endpoint, key: &str) -> Result<Permit, Denied> {
+        if self.shared.is_closed() {
+            return Err(Denied::Closed);
+        }
+        let entered = self.shared.enter(at.domain(), |core, now| core.try_take(now, at, key));
+        let (cell, taken) = entered.map_err(|_| Denied::TooManyDomains)?;
+        let grant = taken.map_err(|refusal| self.denied(refusal))?;
+        Ok(permit(&self.shared, cell, at, grant, None))
     }
 
     fn denied(&self, refusal: Refusal) -> Denied {

@@ -25,6 +25,7 @@ mod permit_hook;
 mod retry_after;
 mod shared;
 mod tally;
+mod telemetry;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;

@@ -15,6 +15,7 @@ use crate::{
     map::{Full, Map},
     overrides::Overrides,
     tally::Tallies,
+    telemetry,
     timers::Timers,
 };
 
@@ -132,11 +133,16 @@ impl Shared {
     /// Counts one more waiter, if there may be one more.
     pub(crate) fn add_waiter(&self) -> bool {
         let grow = |waiters: usize| (waiters < self.max_waiters).then_some(waiters + 1);
-        self.waiters.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow).is_ok()
+        let added = self.waiters.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow).is_ok();
+        if added {
+            telemetry::joined();
+        }
+        added
     }
 
     pub(crate) fn remove_waiter(&self) {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
+        telemetry::left();
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -9,7 +9,7 @@ use std::{
 use crate::{Domain, Feedback};
 
 /// How many domains are counted by name; all others are counted together.
-const NAMED: u8 = 100;
+pub(crate) const NAMED: u8 = 100;
 
 /// What was asked of a domain so far, for a dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,8 @@ mod proposal;
 mod retry_after;
 mod spellings;
 mod support;
+#[cfg(all(feature = "metrics", feature = "tracing"))]
+mod telemetry;
 mod threads;
 mod twin;
 mod waiting;
