@@ -1,4 +1,4 @@
-//! For those who write a [`Throttle`](crate::Throttle): a suite that says whether it keeps the
+//! For those who write a [`Throttle`]: a suite that says whether it keeps the
 //! rules.
 //!
 //! Implement [`Backend`] for what you built, and let a test call [`check`]:

@@ -1,15 +1,11 @@
 //! A `Throttle` of one's own: the one in memory behind a switch that stops all requests at once.
-//! Whatever takes a `dyn Throttle` takes this too.
 //!
 //! Run with: cargo run -p purgatory-sync-examples --bin throttle_custom
 
 use std::{error::Error, future::pending, sync::Arc};
 
 use async_trait::async_trait;
-use domain_throttle::{
-    Denied, DomainThrottle, Endpoint, Feedback, Permit, PermitHook, Throttle, ThrottleError,
-    ThrottleExt,
-};
+use domain_throttle::*;
 use tokio::sync::watch;
 
 struct Switched {
@@ -19,6 +15,12 @@ struct Switched {
 
 /// A permit that is lost when the switch goes off: `run` drops its request then.
 struct Hook(Permit, watch::Receiver<bool>);
+
+impl Hook {
+    fn guard(permit: Permit, on: &watch::Receiver<bool>) -> Permit {
+        Permit::new(permit.endpoint().clone(), Box::new(Self(permit, on.clone())))
+    }
+}
 
 #[async_trait]
 impl PermitHook for Hook {
@@ -31,30 +33,23 @@ impl PermitHook for Hook {
     }
 }
 
-impl Switched {
-    fn wrap(&self, permit: Permit) -> Permit {
-        Permit::new(permit.endpoint().clone(), Box::new(Hook(permit, self.on.clone())))
-    }
-}
-
 #[async_trait]
 impl Throttle for Switched {
     async fn check(&self, at: &Endpoint, key: &str) -> Result<(), Denied> {
-        let on = *self.on.borrow();
-        if on { self.inner.check(at, key) } else { Err(Denied::Backend("switched off".into())) }
+        let is_on = *self.on.borrow(); // a guard that must not live across an await
+        if is_on { self.inner.check(at, key) } else { Err(Denied::Backend("switched off".into())) }
     }
 
     async fn try_acquire(&self, at: &Endpoint, key: &str) -> Result<Permit, Denied> {
         self.check(at, key).await?;
-        self.inner.try_acquire(at, key).map(|permit| self.wrap(permit))
+        Ok(Hook::guard(self.inner.try_acquire(at, key)?, &self.on))
     }
 
     async fn acquire_any(&self, at: &[Endpoint], key: &str) -> Result<Permit, ThrottleError> {
         loop {
-            let is_on = self.on.clone().wait_for(|on| *on).await.is_ok();
+            self.on.clone().wait_for(|on| *on).await.map_err(|_| ThrottleError::Closed)?;
             tokio::select! {
-                _ = async {}, if !is_on => return Err(ThrottleError::Closed),
-                permit = self.inner.acquire_any(at, key) => return permit.map(|p| self.wrap(p)),
+                permit = self.inner.acquire_any(at, key) => return permit.map(|p| Hook::guard(p, &self.on)),
                 () = switched_off(self.on.clone()) => {} // out of the line until it is on again
             }
         }
@@ -71,12 +66,12 @@ async fn switched_off(mut on: watch::Receiver<bool>) {
 async fn main() -> Result<(), Box<dyn Error>> {
     let (switch, on) = watch::channel(true);
     let throttle: Arc<dyn Throttle> = Arc::new(Switched { on, inner: DomainThrottle::new() });
-    let server: Endpoint = "https://git.example.org/".parse()?;
+    let server: Endpoint = "https://git.example.org".parse()?;
     let stopped = throttle.run(&server, "key", async {
         switch.send_replace(false);
         pending::<((), Feedback)>().await
     });
-    println!("stopped: {}", stopped.await.err().ok_or("it went on")?);
+    assert!(matches!(stopped.await, Err(ThrottleError::Lost)));
     assert!(throttle.check(&server, "key").await.is_err());
     switch.send_replace(true);
     println!("goes again: {:?}", throttle.acquire(&server, "key").await?);

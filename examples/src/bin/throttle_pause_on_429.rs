@@ -34,6 +34,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         Err(Denied::Paused { .. }) => println!("bob waits, without asking"),
         other => return Err(format!("bob was answered {other:?}").into()),
     }
+    #[expect(clippy::disallowed_methods, reason = "it prints how long bob waited")]
     let start = Instant::now();
     let permit = throttle.acquire(&server, "bob").await?;
     let waited = start.elapsed();

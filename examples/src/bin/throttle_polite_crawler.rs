@@ -3,6 +3,8 @@
 //!
 //! Run with: cargo run -p purgatory-sync-examples --bin throttle_polite_crawler
 
+#![expect(clippy::disallowed_methods, reason = "it prints when each page came")]
+
 use std::{error::Error, num::NonZeroU32, time::Duration};
 
 use axum::{Router, routing::get};

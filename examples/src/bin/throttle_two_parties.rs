@@ -32,13 +32,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut served = Vec::new();
     while let Some((party, n)) = order.recv().await {
         if party == "a person" {
-            println!("request {n} of {party} was the {}th", served.len() + 1);
+            println!("request {n} of {party} was number {}", served.len() + 1);
         }
         served.push(party);
     }
     assert_eq!(served.len(), 103);
     let last = served.iter().rposition(|&party| party == "a person").ok_or("nobody was served")?;
-    println!("the mirror's last request was the {}th", served.len());
+    println!("the mirror's last request was number {}", served.len());
     assert!(last < 10, "the person waited for the mirror");
     Ok(())
 }
