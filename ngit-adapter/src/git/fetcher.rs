@@ -89,7 +89,7 @@ impl SmartHttpFetcher {
 
     /// Waits until what cancelled fetches left is removed. A fetch that was not cancelled leaves nothing.
     ///
-    /// For the end of a program: what is not removed then is removed by the next one.
+    /// For the end of a program: what is not removed then is removed by the next one. It also waits for fetches that are on.
     ///
     /// # Cancel safety
     ///

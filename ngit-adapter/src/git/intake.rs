@@ -82,8 +82,8 @@ impl Intake<'_> {
     async fn new_quarantine(&self) -> Result<Quarantine, Failure> {
         let root = self.shared.repositories.root().to_owned();
         let base = (!self.stands_alone()).then(|| self.base.target.objects.clone());
-        let (all, this) = (self.shared.removals.clone(), self.removals.clone());
-        off_worker(move || Quarantine::create(&root, base.as_deref(), &all, &this)).await
+        let users = vec![self.shared.removals.token(), self.removals.token()];
+        off_worker(move || Quarantine::create(&root, base.as_deref(), users)).await
     }
 
     /// Writes the pack in `body` to `stdin`, up to its end.

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// A folder for one fetch, outside of every repository. Dropping it removes it with all it holds.
 ///
@@ -23,9 +23,8 @@ pub(crate) struct Quarantine {
     // Held as long as somebody may write here: by this process, and by each child that has it as its
     // standard output. `None` once the folder is given up.
     lock: Option<File>,
-    // Where removals run, and the place of this one among those of its fetch.
-    removals: TaskTracker,
-    of_fetch: Option<TaskTrackerToken>,
+    // Whoever waits for these to be dropped waits for the removal.
+    users: Vec<TaskTrackerToken>,
 }
 
 /// The folder below the one of all repositories. No owner's folder can have this name.
@@ -41,12 +40,11 @@ impl Quarantine {
     /// Makes a quarantine below `root` for a pack that builds on what is in the object folder `base`, or on nothing.
     ///
     /// It first removes what processes that are gone left behind. It blocks on the file system: call it
-    /// where that may be. Its own removal runs among `removals`, and `of_fetch` waits for it.
+    /// where that may be. It holds `users` until it is removed.
     pub(crate) fn create(
         root: &Path,
         base: Option<&Path>,
-        removals: &TaskTracker,
-        of_fetch: &TaskTracker,
+        users: Vec<TaskTrackerToken>,
     ) -> io::Result<Self> {
         let folder = root.join(FOLDER);
         let _all = lock_all(&folder)?;
@@ -55,8 +53,7 @@ impl Quarantine {
             tempfile::Builder::new().prefix("fetch-").rand_bytes(16).tempdir_in(&folder)?.keep();
         let lock = open_lock(&path.join(ALIVE))?;
         lock.lock()?;
-        let (removals, of_fetch) = (removals.clone(), Some(of_fetch.token()));
-        let made = Self { path, lock: Some(lock), removals, of_fetch };
+        let made = Self { path, lock: Some(lock), users };
         made.lay_out(base)?;
         Ok(made)
     }
@@ -107,15 +104,15 @@ impl Drop for Quarantine {
         let Some(lock) = self.lock.take() else { return };
         drop(lock);
         let path = std::mem::take(&mut self.path);
-        let of_fetch = self.of_fetch.take();
-        // Whoever cancels a fetch must not wait for a child that is about to die.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            drop(self.removals.spawn_blocking(move || {
-                remove_when_free(&path);
-                drop(of_fetch);
-            }));
-        } else {
+        let users = std::mem::take(&mut self.users);
+        let remove = move || {
             remove_when_free(&path);
+            drop(users);
+        };
+        // Whoever cancels a fetch must not wait for a child that is about to die.
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => remove(),
         }
     }
 }

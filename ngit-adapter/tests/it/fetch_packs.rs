@@ -61,7 +61,7 @@ impl PackBuilder {
     fn entry(&mut self, kind: Kind, size: usize, base: &[u8], content: &[u8]) {
         self.head(kind, size);
         self.objects.extend_from_slice(base);
-        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
         zlib.write_all(content).expect("memory takes all");
         self.objects.extend(zlib.finish().expect("memory takes all"));
         self.count += 1;

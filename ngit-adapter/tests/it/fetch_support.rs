@@ -39,8 +39,12 @@ impl Here {
         let repositories = Repositories::open(dir.path()).expect("the folder can be used");
         let fetcher = setup(SmartHttpFetcher::builder(repositories));
         let fetcher = fetcher.build().await.expect("git is installed");
-        let id = RepositoryId::new(owner(), Identifier::from("project"));
-        Self { dir, fetcher, id }
+        Self { dir, fetcher, id: Self::repository() }
+    }
+
+    /// The one that data is fetched for.
+    pub(crate) fn repository() -> RepositoryId {
+        RepositoryId::new(owner(), Identifier::from("project"))
     }
 
     /// One fetch of `oids` from `url`.
@@ -74,13 +78,15 @@ impl Here {
         self.fetcher.missing(&self.id.identifier, oids).await.expect("the folder can be read")
     }
 
-    /// What lies in quarantine, but for locks.
+    /// What fetches left in quarantine.
     pub(crate) fn quarantined(&self) -> Vec<PathBuf> {
         let folder = self.dir.path().join(".quarantine");
-        files_below(&folder)
-            .into_iter()
-            .filter(|path| !path.ends_with("lock") && !path.ends_with("alive"))
-            .collect()
+        let left =
+            folder.read_dir().expect("it is there").map(|entry| entry.expect("an entry").path());
+        let of_fetch = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"fetch-"))
+        };
+        left.filter(of_fetch).collect()
     }
 }
 

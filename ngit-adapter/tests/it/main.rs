@@ -3,10 +3,14 @@
 
 mod demo;
 mod fetch_addresses;
+mod fetch_cancel;
 mod fetch_checks;
+mod fetch_conformance;
 mod fetch_failures;
+mod fetch_hermetic;
 mod fetch_limits;
 mod fetch_packs;
+mod fetch_probe;
 mod fetch_requests;
 mod fetch_server;
 mod fetch_support;
