@@ -132,13 +132,11 @@ impl LocalGit {
     async fn quarantine(&self, copy: &Copy) -> Result<Quarantine, Failure> {
         let root = self.root.clone();
         let base = (!copy.common.is_empty()).then(|| copy.to.join("objects"));
-        let removals = self.removals.clone();
-        tokio::task::spawn_blocking(move || {
-            Quarantine::create(&root, base.as_deref(), &removals, &TaskTracker::new())
-        })
-        .await
-        .map_err(Failure::local("work on the disk was ended"))?
-        .map_err(Failure::local("a quarantine folder cannot be made"))
+        let users = vec![self.removals.token()];
+        tokio::task::spawn_blocking(move || Quarantine::create(&root, base.as_deref(), users))
+            .await
+            .map_err(Failure::local("work on the disk was ended"))?
+            .map_err(Failure::local("a quarantine folder cannot be made"))
     }
 }
 
