@@ -3,7 +3,7 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 use clap::{Args, Parser, Subcommand};
 use purgatory_sync::OurDomain;
 
-use super::SyncArgs;
+use super::{SyncArgs, serve_options::ServeOptions};
 
 /// Hold git events back until their git data is here, and go and find it.
 #[derive(Debug, Parser)]
@@ -19,6 +19,8 @@ pub(super) enum Command {
     Sync(SyncOptions),
     /// See it work: three repositories on three servers, all on this machine. Needs no network.
     Demo,
+    /// A relay and git server on one port.
+    Serve(Box<ServeOptions>),
 }
 
 /// Reads signed nostr events, fetches the git data that they name, and lets each event go once its

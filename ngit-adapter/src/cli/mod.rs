@@ -5,6 +5,8 @@ mod demo;
 mod interrupt;
 mod line_writer;
 mod printable;
+mod serve;
+mod serve_options;
 mod session;
 mod sync;
 mod sync_args;
@@ -27,7 +29,10 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::WrongUsage } else { Exit::Success }.into();
         }
     };
-    log_to_stderr();
+    match &arguments.command {
+        Command::Serve(options) => serve::log_to_stderr(options.log_format),
+        Command::Sync(_) | Command::Demo => log_to_stderr(),
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -37,6 +42,7 @@ pub fn main() -> ExitCode {
         match arguments.command {
             Command::Sync(options) => sync::run(options).await,
             Command::Demo => demo::run().await,
+            Command::Serve(options) => serve::run(*options).await,
         }
     });
     // What still blocks a thread here (a look-up of a name) must not hold up the end.

@@ -27,6 +27,7 @@ mod objects;
 mod packed_refs;
 pub(crate) mod paths;
 mod protocol;
+mod pushed_pack;
 mod quarantine;
 mod ref_keeper;
 mod refs;
@@ -47,4 +48,6 @@ pub use lock::RepositoryLock;
 pub use repositories::{FetchTarget, Repositories};
 pub use version::GitVersion;
 
+pub(crate) use failure::Failure;
+pub(crate) use pushed_pack::{PushCheck, PushedPack};
 use quarantine::Quarantine;

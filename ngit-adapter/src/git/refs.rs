@@ -134,6 +134,25 @@ fn moving(
     Ok(result?)
 }
 
+/// Takes the ref `name` away, if it points to `tip`. The repository is locked.
+pub(crate) fn remove(
+    objects: &Objects,
+    path: &Path,
+    name: FullName,
+    tip: ObjectId,
+) -> Result<(), RepositoryError> {
+    mend(path)?;
+    let refs = Refs { repository: objects.repository(), path };
+    let failed = format!("cannot remove {} of {}", name.as_bstr(), path.display());
+    let here = refs.repository.refs.try_find(name.as_ref());
+    let here = here.map_err(RepositoryError::because(&failed))?;
+    if here.is_none_or(|here| here.target != Target::Object(tip)) {
+        return Ok(());
+    }
+    moving(path, || refs.commit(vec![delete(name)], PackedRefs::DeletionsOnly))
+        .map_err(RepositoryError::because(failed))
+}
+
 /// What every ref points to, with what it is called, for those below `prefix`.
 pub(crate) fn list(
     repository: &gix::Repository,

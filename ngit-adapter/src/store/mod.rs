@@ -17,6 +17,7 @@ mod expiry;
 mod gates;
 mod held;
 mod journal;
+mod known;
 mod listing;
 mod lmdb;
 mod look;

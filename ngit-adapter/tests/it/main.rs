@@ -21,6 +21,8 @@ mod objects_folder;
 mod paths;
 mod refs;
 mod refs_many;
+mod serve_push;
+mod serve_support;
 mod siblings;
 mod smart_http;
 mod store_conformance;

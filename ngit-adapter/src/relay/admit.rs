@@ -1,0 +1,175 @@
+//! What may come in, however it comes: from a client or from another relay.
+
+use std::fmt;
+
+use nostr::{event::Event, types::Timestamp};
+use nostr_database::{RejectedReason, SaveEventStatus};
+
+use super::{
+    limits::MAX_AHEAD,
+    metrics::{self, Fate},
+    policy,
+    shared::Shared,
+};
+use crate::{
+    nip34::VerifiedEvent,
+    store::{AdmitError, Arrival, Outcome, Wake},
+};
+
+/// What became of an event that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// It is kept until its data is here.
+    Held,
+    /// It is served from now on.
+    Served,
+    /// It was held or served before.
+    Duplicate,
+}
+
+/// Why an event was not taken: a word for machines, and a reason for people.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Rejected {
+    pub(crate) word: &'static str,
+    pub(crate) reason: String,
+}
+
+impl Rejected {
+    pub(super) fn new(word: &'static str, reason: impl Into<String>) -> Self {
+        Self { word, reason: reason.into() }
+    }
+
+    fn invalid(reason: impl Into<String>) -> Self {
+        Self::new("invalid", reason)
+    }
+
+    fn blocked(reason: impl Into<String>) -> Self {
+        Self::new("blocked", reason)
+    }
+
+    pub(super) fn error() -> Self {
+        Self::new("error", "it could not be saved, try again later")
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.word, self.reason)
+    }
+}
+
+/// Takes an event by the relay's policy. When it returns, what was taken is durable, whoever asked for it
+/// is told, and the engine knows.
+pub(crate) async fn admit(
+    shared: &Shared,
+    event: VerifiedEvent,
+    arrival: Arrival,
+) -> Result<Accepted, Rejected> {
+    let result = try_admit(shared, event, arrival).await;
+    metrics::event(match &result {
+        Ok(Accepted::Held) => Fate::Held,
+        Ok(Accepted::Served) => Fate::Served,
+        Ok(Accepted::Duplicate) => Fate::Duplicate,
+        Err(_) => Fate::Rejected,
+    });
+    result
+}
+
+async fn try_admit(
+    shared: &Shared,
+    event: VerifiedEvent,
+    arrival: Arrival,
+) -> Result<Accepted, Rejected> {
+    let latest = Timestamp::now().as_secs().saturating_add(MAX_AHEAD.as_secs());
+    if event.created_at.as_secs() > latest {
+        return Err(Rejected::invalid("its created_at is in the future"));
+    }
+    policy::check(shared, &event).await?;
+    let admission = match shared.store().admit(event.clone(), arrival).await {
+        Ok(admission) => admission,
+        Err(error) => return Err(refusal(error)),
+    };
+    wake(shared, &admission.wake(), arrival);
+    match admission.outcome {
+        Outcome::Held { .. } | Outcome::Announced { served: false } => Ok(Accepted::Held),
+        // The store told that it is served.
+        Outcome::Announced { served: true } => Ok(Accepted::Served),
+        Outcome::Passed | Outcome::Deletion { .. } => {
+            shared.hub().publish(event.into_event());
+            Ok(Accepted::Served)
+        }
+        Outcome::Other => save(shared, event.into_event()).await,
+        Outcome::Duplicate => Ok(Accepted::Duplicate),
+        Outcome::Superseded => {
+            Err(Rejected::new("replaced", "its author has a newer one of its kind"))
+        }
+        Outcome::Deleted => Err(Rejected::blocked("its author has deleted it")),
+        Outcome::Expired => Err(Rejected::invalid("it says itself that it is over")),
+        Outcome::GivenUp => {
+            Err(Rejected::blocked("its data was looked for until its time was over"))
+        }
+    }
+}
+
+/// Saves an event that waits for no data, and tells it once it is saved.
+async fn save(shared: &Shared, event: Event) -> Result<Accepted, Rejected> {
+    let saved = shared.database().save_event(&event).await.map_err(|error| {
+        tracing::warn!(%error, event_id = %event.id, "an event could not be saved");
+        Rejected::error()
+    })?;
+    match saved {
+        SaveEventStatus::Success => {
+            shared.hub().publish(event);
+            Ok(Accepted::Served)
+        }
+        SaveEventStatus::Rejected(reason) => match reason {
+            RejectedReason::Duplicate => Ok(Accepted::Duplicate),
+            RejectedReason::Replaced => {
+                Err(Rejected::new("replaced", "its author has a newer one of its kind"))
+            }
+            RejectedReason::Deleted => Err(Rejected::blocked("its author has deleted it")),
+            RejectedReason::Expired => Err(Rejected::invalid("it says itself that it is over")),
+            RejectedReason::Vanished => Err(Rejected::blocked("its author asked to be forgotten")),
+            RejectedReason::InvalidDelete => {
+                Err(Rejected::invalid("it deletes what is not its author's"))
+            }
+            RejectedReason::Ephemeral | RejectedReason::Other => {
+                Err(Rejected::blocked("the database does not take it"))
+            }
+        },
+    }
+}
+
+fn refusal(error: AdmitError) -> Rejected {
+    match error {
+        AdmitError::Event(error) => Rejected::invalid(error.to_string()),
+        AdmitError::Nip34(error) => Rejected::invalid(error.to_string()),
+        AdmitError::Full(..) => Rejected::new("rate-limited", error.to_string()),
+        AdmitError::Refused(_) => Rejected::blocked(error.to_string()),
+        AdmitError::Store(error) => {
+            tracing::warn!(%error, "an event could not be taken");
+            Rejected::error()
+        }
+    }
+}
+
+/// Tells the engine. It may be full or stopping: it looks at what is held by itself then, later or at the next start.
+fn wake(shared: &Shared, wake: &Wake, arrival: Arrival) {
+    let arrival = match arrival {
+        Arrival::Submitted => purgatory_sync::Arrival::Submitted,
+        Arrival::Synced => purgatory_sync::Arrival::Synced,
+    };
+    match wake {
+        Wake::Nothing => {}
+        Wake::Held(identifier) => {
+            if let Err(error) = shared.sync().event_held(identifier.clone(), arrival) {
+                tracing::debug!(%identifier, %error, "not queued now");
+            }
+        }
+        Wake::Changed(identifiers) => {
+            for identifier in identifiers {
+                shared.look_again(identifier);
+            }
+        }
+    }
+}
