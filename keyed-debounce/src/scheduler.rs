@@ -1,4 +1,4 @@
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, sync::Arc};
 
 use async_trait::async_trait;
 
@@ -59,6 +59,30 @@ pub trait Scheduler<K>: Send + Sync {
     /// Stops hand-outs and wakes everybody who waits in [`next`](Scheduler::next). Calling it twice is fine.
     /// Runs that are on go on.
     async fn close(&self);
+}
+
+/// A shared scheduler is a scheduler.
+#[async_trait]
+impl<K, S> Scheduler<K> for Arc<S>
+where
+    K: Send + Sync + 'static,
+    S: Scheduler<K> + ?Sized,
+{
+    async fn schedule(&self, key: K, debounce: Debounce) -> Result<Scheduled, ScheduleError<K>> {
+        (**self).schedule(key, debounce).await
+    }
+
+    async fn next(&self) -> Result<Run<K>, SchedulerError> {
+        (**self).next().await
+    }
+
+    async fn cancel(&self, key: &K) -> Result<bool, SchedulerError> {
+        (**self).cancel(key).await
+    }
+
+    async fn close(&self) {
+        (**self).close().await;
+    }
 }
 
 /// What a request did.

@@ -139,3 +139,17 @@ async fn long_work_may_look_again_at_once() {
     assert!(timeout(secs(9), run.scheduled_again()).await.is_err());
     assert!(timeout(secs(9), run.lost()).await.is_err(), "a hold in memory is never lost");
 }
+
+/// D20: a scheduler behind an `Arc`, as others are given it, is one too.
+#[tokio::test(start_paused = true)]
+async fn a_shared_scheduler_is_a_scheduler() {
+    let shared: Arc<dyn Scheduler<u32>> = Arc::new(KeyedDebouncer::new());
+    async fn story(scheduler: impl Scheduler<u32>) {
+        scheduler.schedule(1, Debounce::immediate()).await.unwrap();
+        scheduler.next().await.unwrap().finish(Outcome::Retry);
+        assert!(scheduler.cancel(&1).await.unwrap());
+        scheduler.close().await;
+        assert!(matches!(scheduler.next().await, Err(SchedulerError::Closed)));
+    }
+    story(shared).await;
+}
