@@ -1,20 +1,19 @@
+mod learning;
+mod line;
+mod verdict;
+
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+pub use line::PICK_UP;
+
 use crate::{
-    Endpoint, Feedback, Limits,
-    fair_queue::{FairQueue, Reservation, WaiterId},
-    health::Standing,
+    Endpoint, Feedback, Grant, Limits, Refusal, Settled,
+    fair_queue::{FairQueue, WaiterId},
     keys::{KeyId, Keys},
     moment::Moment,
-    pause::{LONGEST_RETRY_AFTER, Pauses},
+    pause::Pauses,
     window::Window,
 };
-
-/// A waiter that does not come for its permit within this time is passed over.
-pub const PICK_UP: Duration = Duration::from_secs(1);
-
-/// While a probe is out nobody knows when the pause ends; this is when to look again.
-const PROBE_GUESS: Duration = Duration::from_secs(1);
 
 /// All that is decided about one domain, as a value: no clock, no task, no lock.
 ///
@@ -54,48 +53,6 @@ struct Earlier {
 struct Line<W> {
     queue: FairQueue<W>,
     woken: VecDeque<W>,
-}
-
-/// A start that was granted. Give it back with [`DomainState::settle`], once.
-#[derive(Debug)]
-#[must_use = "a grant holds a slot until it is settled"]
-pub struct Grant {
-    key: KeyId,
-    number: u64,
-    start: Moment,
-    probe: bool,
-}
-
-/// Why [`DomainState`] granted nothing: [`Denied`](crate::Denied) with moments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// The key has a permit already.
-    KeyBusy,
-    /// As many permits are alive as may be.
-    Concurrency,
-    /// The window is full until then.
-    Window {
-        /// When a start leaves it.
-        until: Moment,
-    },
-    /// The endpoint, the domain or the key is paused until then.
-    Paused {
-        /// When that is over; a guess while a probe is out.
-        until: Moment,
-    },
-    /// What there is belongs to those in line.
-    Queued,
-}
-
-/// What a feedback brought about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Settled {
-    /// The domain is paused until then, longer than before.
-    pub domain_paused: Option<Moment>,
-    /// A pause of the endpoint began, until then.
-    pub endpoint_paused: Option<Moment>,
 }
 
 impl<W> DomainState<W> {
@@ -345,45 +302,6 @@ impl<W> DomainState<W> {
 }
 
 impl<W> DomainState<W> {
-    /// The rule L5: the key, concurrency, the timed cause that ends last, and then the line.
-    fn verdict(&self, now: Moment, at: &Endpoint, key: &str) -> Result<(), Refusal> {
-        let key = self.keys.find(key).map(|id| &self.keys[id]);
-        if key.is_some_and(|key| key.alive) {
-            return Err(Refusal::KeyBusy);
-        }
-        if self.alive >= self.limits.max_concurrent.get() {
-            return Err(Refusal::Concurrency);
-        }
-        let window = self.room_at(0);
-        let mut pause = key.and_then(|key| key.held_until).unwrap_or_default();
-        if let Some(rare) = &self.rare {
-            pause = pause.max(rare.pauses.domain_until());
-            match rare.pauses.standing(at, now) {
-                Standing::Paused { until } => pause = pause.max(until),
-                Standing::Probing => {
-                    return Err(Refusal::Paused {
-                        until: pause.max(now.saturating_add(PROBE_GUESS)),
-                    });
-                }
-                Standing::Open | Standing::ProbeReady => {}
-            }
-        }
-        if window.max(pause) > now {
-            return Err(match window > pause {
-                true => Refusal::Window { until: window },
-                false => Refusal::Paused { until: pause },
-            });
-        }
-        let reserved = self.reserved();
-        let none_left = as_count(self.alive) + reserved
-            >= as_count(self.limits.max_concurrent.get())
-            || self.room_at(reserved) > now;
-        if none_left || key.is_some_and(|key| key.reserved) {
-            return Err(Refusal::Queued);
-        }
-        Ok(())
-    }
-
     /// Stamps a start. All checks were made.
     fn start(&mut self, now: Moment, key: KeyId, probe: bool) -> Grant {
         let (max, window) = self.kept(now);
@@ -391,94 +309,6 @@ impl<W> DomainState<W> {
         self.alive += 1;
         self.grants += 1;
         Grant { key, number: self.grants, start: self.window.push(now, max, window), probe }
-    }
-
-    /// Sets permits aside for the head of the line, as long as there are some.
-    fn pump(&mut self, now: Moment) {
-        while self.room_for_line_now(now) {
-            let Some(line) = &mut self.line else { return };
-            let mut pauses = self.rare.as_mut().map(|rare| &mut rare.pauses);
-            let standing =
-                |at: &Endpoint| pauses.as_ref().map_or(Standing::Open, |p| p.standing(at, now));
-            let Some(head) = line.queue.first(|at| at.iter().any(|at| standing(at).is_open()))
-            else {
-                return;
-            };
-            let endpoints = line.queue.endpoints_of(head.waiter);
-            let endpoint =
-                endpoints.iter().position(|at| standing(at).is_open()).unwrap_or_default();
-            let probe =
-                pauses.as_mut().is_some_and(|pauses| pauses.granted(&endpoints[endpoint], now));
-            let key = &mut self.keys[head.key];
-            line.queue.detach(head.key, key.turn);
-            let until = now.saturating_add(PICK_UP);
-            let wake =
-                line.queue.reserve(head.waiter, Reservation { until, endpoint, probe }, key.turn);
-            line.woken.extend(wake);
-            key.reserved = true;
-            key.turn_before = key.turn;
-            key.turn = line.queue.new_turn();
-        }
-    }
-
-    /// A permit that was set aside is free again, and the key goes back to its place.
-    fn give_up_reservation(&mut self, waiter: WaiterId, late: bool) {
-        let Some(line) = &mut self.line else { return };
-        let endpoints = line.queue.reservation(waiter).map(|_| line.queue.endpoints_of(waiter));
-        let Some((id, reservation)) = line.queue.unreserve(waiter, late) else { return };
-        if let (true, Some(rare), Some(endpoints)) = (reservation.probe, &mut self.rare, endpoints)
-        {
-            rare.pauses.probe_unused(&endpoints[reservation.endpoint]);
-        }
-        let key = &mut self.keys[id];
-        key.reserved = false;
-        key.turn = key.turn_before;
-        if key.is_free() {
-            line.queue.attach(id, key.turn);
-        }
-    }
-
-    /// Permits that are set aside for endpoints that may no longer be asked. Their waiters keep
-    /// their places; they have been woken and will look.
-    fn give_up_reservations(&mut self, concerned: impl Fn(&Endpoint) -> bool) {
-        let Some(line) = &self.line else { return };
-        let reserved = line.queue.all_reserved();
-        let of_concern = |&id: &WaiterId| {
-            let line = self.line.as_ref().map(|line| &line.queue);
-            let reservation =
-                line.and_then(|queue| Some((queue.reservation(id)?, queue.endpoints_of(id))));
-            reservation.is_some_and(|(at, endpoints)| concerned(&endpoints[at.endpoint]))
-        };
-        let reserved: Vec<WaiterId> = reserved.into_iter().filter(of_concern).collect();
-        for waiter in reserved {
-            self.give_up_reservation(waiter, false);
-        }
-    }
-
-    /// Takes a feedback to heart: the rule L10.
-    fn learn(&mut self, now: Moment, grant: &Grant, at: &Endpoint, feedback: Feedback) -> Settled {
-        if self.rare.is_none()
-            && matches!(feedback, Feedback::Ok | Feedback::Failed | Feedback::Unused)
-        {
-            return Settled::default();
-        }
-        let next_grant = self.grants + 1;
-        let window = self.limits.window;
-        let pauses = &mut self.rare.get_or_insert_default().pauses;
-        let endpoint_paused =
-            pauses.report(now, at, feedback, grant.number, grant.probe, next_grant);
-        let domain_paused = match feedback {
-            Feedback::RetryAfter(delay) if !delay.is_zero() => {
-                let delay = delay.min(LONGEST_RETRY_AFTER);
-                let key = &mut self.keys[grant.key];
-                let until = now.saturating_add(delay);
-                key.held_until = Some(until);
-                pauses.holds.insert((until, grant.key));
-                pauses.retry_after(now, &key.name, delay, window, next_grant)
-            }
-            _ => None,
-        };
-        Settled { domain_paused, endpoint_paused }
     }
 
     fn end_holds(&mut self, now: Moment) {
@@ -504,25 +334,6 @@ impl<W> DomainState<W> {
         self.keys.forget_if_unused(id);
     }
 
-    fn room_for_line_now(&self, now: Moment) -> bool {
-        self.room_for_line_at().is_some_and(|at| at <= now)
-    }
-
-    /// When the line moves on, if it moves by time alone and somebody could go.
-    fn room_for_line(&self, now: Moment) -> Option<Moment> {
-        let somebody = self.line.as_ref().is_some_and(|line| line.queue.has_free_key());
-        self.room_for_line_at().filter(|&at| somebody && at > now)
-    }
-
-    fn room_for_line_at(&self) -> Option<Moment> {
-        let reserved = self.reserved();
-        if as_count(self.alive) + reserved >= as_count(self.limits.max_concurrent.get()) {
-            return None;
-        }
-        let pause = self.rare.as_ref().map_or(Moment::ZERO, |rare| rare.pauses.domain_until());
-        Some(self.room_at(reserved).max(pause)).filter(|&at| at < Moment::MAX)
-    }
-
     /// When the window has room for one more beside those that are set aside.
     fn room_at(&self, reserved: usize) -> Moment {
         let max = as_count(self.limits.max_per_window.get()).saturating_sub(reserved);
@@ -544,12 +355,6 @@ impl<W> DomainState<W> {
 
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
-    }
-
-    fn drop_empty_line(&mut self) {
-        if self.line.as_ref().is_some_and(|line| line.queue.is_empty() && line.woken.is_empty()) {
-            self.line = None;
-        }
     }
 }
 

@@ -15,7 +15,8 @@ use crate::{
 ///
 /// Waiting needs a tokio runtime; [`check`](Self::check) and [`try_acquire`](Self::try_acquire)
 /// need none. A runtime it is used in must have its timer enabled: there it spawns one task, which
-/// moves the lines on when time does, forgets idle domains, and ends with the throttle.
+/// moves the lines on when time does, forgets idle domains, and ends with the throttle. It lives in the
+/// runtime of the first use; when that one ends, in that of the next waiter.
 #[derive(Clone, Debug)]
 pub struct DomainThrottle {
     shared: Arc<Shared>,

@@ -3,15 +3,16 @@ use std::{
     sync::Arc,
 };
 
-use crate::{Endpoint, keys::KeyId, moment::Moment};
+use crate::{
+    Endpoint,
+    keys::KeyId,
+    lanes::{LaneId, Lanes, Turn},
+    moment::Moment,
+};
 
 /// One who waits in the line of a domain. Numbers are given in order of arrival and never again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WaiterId(u64);
-
-/// A place in the rotation of keys; lower ones are served first.
-pub(crate) type Turn = u64;
-type LaneId = u32;
 
 /// Those who wait for one domain, after the rule L7: round-robin over keys, in order within a key.
 ///
@@ -22,8 +23,7 @@ pub(crate) struct FairQueue<W> {
     waiters: BTreeMap<WaiterId, Waiter<W>>,
     /// Those who would take a permit, by key and lane.
     willing: BTreeSet<(KeyId, LaneId, WaiterId)>,
-    lanes: Vec<Option<Lane>>,
-    lane_ids: BTreeMap<Arc<[Endpoint]>, LaneId>,
+    lanes: Lanes,
     /// Permits set aside, by the moment at which they go to the next in line.
     reserved: BTreeSet<(Moment, WaiterId)>,
     next_waiter: u64,
@@ -56,14 +56,6 @@ pub(crate) struct Reservation {
     pub(crate) probe: bool,
 }
 
-#[derive(Debug)]
-struct Lane {
-    endpoints: Arc<[Endpoint]>,
-    waiters: u32,
-    /// The keys that are free and have somebody willing here.
-    order: BTreeSet<(Turn, KeyId)>,
-}
-
 /// Whom [`FairQueue::first`] found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
@@ -76,8 +68,7 @@ impl<W> FairQueue<W> {
         Self {
             waiters: BTreeMap::new(),
             willing: BTreeSet::new(),
-            lanes: Vec::new(),
-            lane_ids: BTreeMap::new(),
+            lanes: Lanes::default(),
             reserved: BTreeSet::new(),
             next_waiter: 0,
             next_turn: 0,
@@ -121,8 +112,7 @@ impl<W> FairQueue<W> {
     ) -> WaiterId {
         let id = WaiterId(self.next_waiter);
         self.next_waiter += 1;
-        let lane = self.lane_for(endpoints);
-        self.lane_mut(lane).waiters += 1;
+        let lane = self.lanes.enter(endpoints);
         self.waiters.insert(id, Waiter { key, lane, wake: Some(wake), place: Place::Willing });
         self.add_willing(id, key, lane, turn);
         id
@@ -132,7 +122,7 @@ impl<W> FairQueue<W> {
     pub(crate) fn remove(&mut self, id: WaiterId, turn: Turn) -> Option<Waiter<W>> {
         let waiter = self.waiters.remove(&id)?;
         self.remove_willing(id, waiter.key, waiter.lane, turn);
-        self.leave_lane(waiter.lane);
+        self.lanes.leave(waiter.lane);
         Some(waiter)
     }
 
@@ -141,7 +131,7 @@ impl<W> FairQueue<W> {
     }
 
     pub(crate) fn endpoints_of(&self, id: WaiterId) -> Arc<[Endpoint]> {
-        self.lane(self.waiters[&id].lane).endpoints.clone()
+        self.lanes[self.waiters[&id].lane].endpoints().clone()
     }
 
     pub(crate) fn is_late(&self, id: WaiterId) -> bool {
@@ -174,23 +164,22 @@ impl<W> FairQueue<W> {
 
     /// The next in line among those for whom one of the endpoints is open.
     pub(crate) fn first(&self, is_open: impl Fn(&[Endpoint]) -> bool) -> Option<Head> {
-        let heads =
-            self.lanes.iter().flatten().filter_map(|lane| Some((lane.order.first()?, lane)));
-        let (_, key) =
-            heads.filter(|(_, lane)| is_open(&lane.endpoints)).map(|(head, _)| *head).min()?;
-        let firsts = self.lanes_of(key).filter(|&(lane, _)| is_open(&self.lane(lane).endpoints));
+        let open = self.lanes.iter().filter(|lane| is_open(lane.endpoints()));
+        let (_, key) = open.filter_map(|lane| lane.order.first().copied()).min()?;
+        let open = |&(lane, _): &(LaneId, WaiterId)| is_open(self.lanes[lane].endpoints());
+        let firsts = self.lanes_of(key).filter(open);
         let waiter = firsts.map(|(_, first)| first).min()?;
         Some(Head { waiter, key })
     }
 
     /// Whether a free key waits in any lane, open or not.
     pub(crate) fn has_free_key(&self) -> bool {
-        self.lanes.iter().flatten().any(|lane| !lane.order.is_empty())
+        self.lanes.iter().any(|lane| !lane.order.is_empty())
     }
 
     /// Whether anybody waits for this endpoint.
     pub(crate) fn waits_for(&self, at: &Endpoint) -> bool {
-        self.lane_ids.keys().any(|endpoints| endpoints.contains(at))
+        self.lanes.iter().any(|lane| lane.endpoints().contains(at))
     }
 
     /// Sets a permit aside. The key must be off the rotation. Returns what wakes the waiter.
@@ -235,27 +224,27 @@ impl<W> FairQueue<W> {
     /// Puts a key that became free on the rotation.
     pub(crate) fn attach(&mut self, key: KeyId, turn: Turn) {
         for lane in self.lane_ids_of(key) {
-            self.lane_mut(lane).order.insert((turn, key));
+            self.lanes[lane].order.insert((turn, key));
         }
     }
 
     /// Takes a key that is no longer free off the rotation.
     pub(crate) fn detach(&mut self, key: KeyId, turn: Turn) {
         for lane in self.lane_ids_of(key) {
-            self.lane_mut(lane).order.remove(&(turn, key));
+            self.lanes[lane].order.remove(&(turn, key));
         }
     }
 
     fn add_willing(&mut self, id: WaiterId, key: KeyId, lane: LaneId, turn: Option<Turn>) {
         self.willing.insert((key, lane, id));
         if let Some(turn) = turn {
-            self.lane_mut(lane).order.insert((turn, key));
+            self.lanes[lane].order.insert((turn, key));
         }
     }
 
     fn remove_willing(&mut self, id: WaiterId, key: KeyId, lane: LaneId, turn: Turn) {
         if self.willing.remove(&(key, lane, id)) && self.first_in(key, lane).is_none() {
-            self.lane_mut(lane).order.remove(&(turn, key));
+            self.lanes[lane].order.remove(&(turn, key));
         }
     }
 
@@ -276,43 +265,6 @@ impl<W> FairQueue<W> {
     fn first_in(&self, key: KeyId, lane: LaneId) -> Option<WaiterId> {
         let &(of, found, first) = self.willing.range((key, lane, WaiterId(0))..).next()?;
         (of == key && found == lane).then_some(first)
-    }
-
-    fn lane_for(&mut self, endpoints: &[Endpoint]) -> LaneId {
-        if let Some(&id) = self.lane_ids.get(endpoints) {
-            return id;
-        }
-        let at = match self.lanes.iter().position(Option::is_none) {
-            Some(at) => at,
-            None => {
-                self.lanes.push(None);
-                self.lanes.len() - 1
-            }
-        };
-        let endpoints: Arc<[Endpoint]> = Arc::from(endpoints);
-        self.lanes[at] =
-            Some(Lane { endpoints: endpoints.clone(), waiters: 0, order: BTreeSet::new() });
-        let id = u32::try_from(at).expect("memory ends before four billion lanes");
-        self.lane_ids.insert(endpoints, id);
-        id
-    }
-
-    fn leave_lane(&mut self, id: LaneId) {
-        let lane = self.lane_mut(id);
-        lane.waiters -= 1;
-        if lane.waiters == 0 {
-            let endpoints = lane.endpoints.clone();
-            self.lane_ids.remove(&endpoints);
-            self.lanes[id as usize] = None;
-        }
-    }
-
-    fn lane(&self, id: LaneId) -> &Lane {
-        self.lanes[id as usize].as_ref().expect("a lane lives as long as somebody waits in it")
-    }
-
-    fn lane_mut(&mut self, id: LaneId) -> &mut Lane {
-        self.lanes[id as usize].as_mut().expect("a lane lives as long as somebody waits in it")
     }
 }
 

@@ -1,6 +1,9 @@
 use std::{num::NonZeroU32, time::Duration};
 
 /// What one domain may be asked.
+///
+/// Zero requests cannot be said. A `window` of zero holds no two starts, so only `max_concurrent`
+/// limits then. Each start that a window may hold costs four bytes once it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// How many requests may be on at once. Default 5.

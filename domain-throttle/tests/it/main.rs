@@ -8,6 +8,7 @@ mod fairness;
 mod foreign;
 mod memory;
 mod model;
+mod neighbours;
 mod oracle;
 mod overrides;
 mod pauses;
