@@ -54,7 +54,7 @@ impl PushCheck<'_> {
         let base = target.is_whole.then(|| target.objects.clone());
         let removals = self.removals.clone();
         let quarantine = off_worker(move || {
-            Quarantine::create(&root, base.as_deref(), &removals, &removals)
+            Quarantine::create(&root, base.as_deref(), vec![removals.token()])
                 .map_err(RepositoryError::because("a quarantine folder cannot be made"))
         })
         .await
