@@ -13,5 +13,7 @@ mod logs;
 mod metrics;
 mod proposal;
 mod shutdown;
+mod simulation;
 mod sources;
+mod threads;
 mod timelines;
