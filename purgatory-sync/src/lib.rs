@@ -19,6 +19,9 @@ mod step;
 mod survey;
 mod tried;
 
+#[cfg(test)]
+mod core_tests;
+
 // The shell.
 mod bell;
 mod board;
