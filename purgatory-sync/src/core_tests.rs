@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use proptest::prelude::*;
@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use crate::{
     CloneUrl, Needs, Oid, Origin, SyncConfig, Target, Want,
     candidates::{self, Ask},
+    clock,
     rounds::Rounds,
     step::{Situation, Step, View, step},
     survey::Survey,
@@ -189,7 +190,7 @@ proptest! {
         };
         let config = SyncConfig::new().with_urls_per_want(100).expect("allowed");
         let (survey, _) = survey(Needs { held: 1, wants: vec![plan] }, 0, &config, &BTreeSet::new());
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = clock::now() + Duration::from_secs(60);
         let views: HashMap<_, _> = (0..count).map(|number| {
             let view = if paused.contains(&number) { View::Paused(until) } else { View::Free };
             (one(number).endpoint().clone(), view)
@@ -278,7 +279,7 @@ fn a_free_domain_comes_before_a_throttled_one() {
     let plan = WantPlan { oids: vec![1], urls: vec![0, 1, 2], own: vec![3], contributor: true };
     let (survey, _) = survey(needs(&[plan]), 0, &SyncConfig::new(), &BTreeSet::new());
     let (mut tried, rounds) = (Tried::default(), Rounds::default());
-    let until = Instant::now();
+    let until = clock::now();
     let endpoint = |number| url(number).endpoint().clone();
     let mut views = HashMap::new();
     let next = |tried: &Tried, views: &HashMap<_, _>| {

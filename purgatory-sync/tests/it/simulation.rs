@@ -145,11 +145,11 @@ impl Plan {
         for (number, event) in self.events.iter().enumerate() {
             tokio::time::sleep_until(world.began + ms(event.at_ms)).await;
             let (name, id) = (format!("event {number}"), IDS[event.id]);
-            let oids = event.oids.iter().map(|&number| oid(number));
+            let mut oids = event.oids.iter().map(|&number| oid(number));
             let held = match &event.own_urls {
                 None => HeldEvent::state(&name, "main", oids),
                 Some(own) => {
-                    let tip = oids.last().unwrap();
+                    let tip = oids.next().unwrap();
                     let own = own.iter().map(|&number| address(number));
                     HeldEvent::pull_request(&name, "main", tip, own)
                 }
