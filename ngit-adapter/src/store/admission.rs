@@ -1,7 +1,7 @@
 use std::fmt;
 
 use nostr::event::{EventId, Kind};
-use purgatory_sync::{Identifier, StoreError};
+use purgatory_sync::{Arrival, HeldError, Identifier, PurgatorySync, StoreError};
 
 use crate::nip34::{EventError, Nip34Error};
 
@@ -61,7 +61,8 @@ pub enum Wake {
     Nothing,
     /// `event_held` of this identifier, with the event's arrival.
     Held(Identifier),
-    /// `changed` of each of these: what they need, or where it may be, is not what it was.
+    /// `changed` of each of these: what they need, or where it may be, is not what it was. Where an
+    /// announcement comes with a burst of other events, `event_held` keeps the burst one pass.
     Changed(Vec<Identifier>),
 }
 
@@ -79,6 +80,26 @@ impl Admission {
                 Wake::Changed(identifiers.clone())
             }
             _ => Wake::Nothing,
+        }
+    }
+}
+
+impl Wake {
+    /// Tells the engine.
+    ///
+    /// # Errors
+    ///
+    /// The engine's, if its queue is full or it has stopped. The event is held all the same: the engine
+    /// asks the store for it later, or at its next start.
+    pub fn tell(self, engine: &PurgatorySync, arrival: Arrival) -> Result<(), HeldError> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Held(identifier) => engine.event_held(identifier, arrival),
+            Self::Changed(identifiers) => {
+                let told = identifiers.into_iter().map(|identifier| engine.changed(identifier));
+                // One that the queue has no room for must not keep the others from it.
+                told.fold(Ok(()), Result::and)
+            }
         }
     }
 }

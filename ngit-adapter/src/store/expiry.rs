@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use nostr::event::EventId;
-use purgatory_sync::{Identifier, StoreError};
+use purgatory_sync::{Identifier, Observer, StoreError, SyncEvent};
 
 use super::{
     event_store::{Inner, NostrEventStore},
@@ -83,6 +83,20 @@ impl NostrEventStore {
             held.filter(|held| held.announcement().is_some()).cloned().collect()
         };
         inner.extend(announcements.iter());
+    }
+}
+
+/// Notes what the engine's fetches do: which repositories were looked for, and where data arrived.
+///
+/// Give the store to the engine's builder as its observer where events expire.
+impl Observer for NostrEventStore {
+    fn observe(&self, event: &SyncEvent) {
+        if let SyncEvent::FetchEnded(fetch) = event {
+            self.fetch_ended(&fetch.identifier);
+            if fetch.received > 0 {
+                self.data_arrived(&fetch.identifier);
+            }
+        }
     }
 }
 
