@@ -155,11 +155,7 @@ impl Inner {
 
     async fn take_announcement(&self, held: Arc<Held>) -> Result<Outcome, AdmitError> {
         let mut look = self.look(&held.identifier).await?;
-        let older = look.held_announcement(&held.author).cloned();
-        if let Some(older) = &older {
-            look.forget(older);
-        }
-        look.held.push(Entry::new(Arc::clone(&held), u64::MAX));
+        let older = look.announce(Arc::clone(&held));
         if self.has_data(&look, &held.author).await? {
             if let Saved::Refused(why) = self.serve(&mut look, &held).await? {
                 return Err(AdmitError::Refused(why));

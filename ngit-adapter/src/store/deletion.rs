@@ -119,7 +119,7 @@ impl Inner {
         self.flush().await?;
         // Without the announcement or the state that went, other states may lead.
         let look = self.look(identifier).await?;
-        let owners: Vec<PublicKey> = look.announcements.iter().map(|it| it.owner).collect();
+        let owners = look.served_owners();
         self.follow(&look, &owners).await?;
         Ok(!gone.is_empty() || !owners.is_empty())
     }

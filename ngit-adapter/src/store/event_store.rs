@@ -107,14 +107,15 @@ impl Inner {
     ) -> Result<Look, StoreError> {
         let announcements = stored::announcements(&*self.database, identifier).await?;
         let held = self.shelf().purgatory().entries(identifier).to_vec();
-        Ok(Look { identifier: identifier.clone(), held, announcements, states: Vec::new() })
+        Ok(Look::new(identifier.clone(), held, announcements, Vec::new()))
     }
 
     /// A whole look. The caller has the identifier's gate.
     pub(super) async fn look(&self, identifier: &Identifier) -> Result<Look, StoreError> {
-        let mut look = self.look_at_announcements(identifier).await?;
-        look.states = stored::states(&*self.database, identifier).await?;
-        Ok(look)
+        let announcements = stored::announcements(&*self.database, identifier).await?;
+        let states = stored::states(&*self.database, identifier).await?;
+        let held = self.shelf().purgatory().entries(identifier).to_vec();
+        Ok(Look::new(identifier.clone(), held, announcements, states))
     }
 }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use nostr::{
     event::{Event, EventId, Kind},
     key::PublicKey,
@@ -22,7 +24,7 @@ pub(super) struct Held {
 /// What an event waits for and stands for.
 #[derive(Debug)]
 pub(super) enum Body {
-    Announcement(Box<Announcement>),
+    Announcement(Arc<Announcement>),
     State(Box<[Oid]>),
     Proposal(Box<Proposal>),
 }
@@ -40,7 +42,7 @@ impl Held {
     pub(super) fn new(event: &Event, read: GitEvent) -> Option<Self> {
         let identifier = read.identifier()?.clone();
         let body = match read {
-            GitEvent::Announcement(announcement) => Body::Announcement(Box::new(announcement)),
+            GitEvent::Announcement(announcement) => Body::Announcement(Arc::new(announcement)),
             GitEvent::State(state) => Body::State(state.oids().collect()),
             GitEvent::PullRequest(pull_request) => Body::Proposal(Box::new(pull_request.proposal)),
             GitEvent::PullRequestUpdate(update) => Body::Proposal(Box::new(update.proposal)),
@@ -78,7 +80,7 @@ impl Held {
         }
     }
 
-    pub(super) fn announcement(&self) -> Option<&Announcement> {
+    pub(super) fn announcement(&self) -> Option<&Arc<Announcement>> {
         match &self.body {
             Body::Announcement(announcement) => Some(announcement),
             _ => None,

@@ -70,7 +70,7 @@ pub(super) fn listing(look: &Look) -> Vec<HeldEvent> {
             Some(HeldReason::NoAuthority)
         }
     };
-    let mut entries: Vec<_> = look.held.iter().filter(|entry| entry.held.counts()).collect();
+    let mut entries: Vec<_> = look.held().iter().filter(|entry| entry.held.counts()).collect();
     entries.sort_by_key(|entry| (entry.held.created_at, entry.held.id));
     entries.into_iter().map(|entry| event(&entry.held, reason(entry))).collect()
 }

@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -19,23 +19,51 @@ use crate::{RepositoryId, nip34::Proposal};
 /// repository that nobody announced, wants nothing (R4); nor does a state without refs.
 pub(super) fn needs(look: &Look) -> Needs {
     let authority = look.authority();
-    let held = look.held.iter().filter(|entry| entry.held.counts()).count();
+    let held = look.held().iter().filter(|entry| entry.held.counts()).count();
     if authority.is_empty() {
         return Needs { held, wants: Vec::new() };
     }
-    let mut events: Vec<_> = look.held.iter().map(|entry| &entry.held).collect();
+    let mut events: Vec<_> = look.held().iter().map(|entry| &entry.held).collect();
     events.sort_by_key(|held| (held.created_at, held.id));
-    let mut wants = owners_wants(look, &authority, &events);
+    let mut sources = Sources { authority, by_owner: HashMap::new() };
+    let mut wants = owners_wants(look, &mut sources, &events);
     let proposals = events.iter().filter_map(|held| match &held.body {
-        Body::Proposal(proposal) => proposal_want(&authority, proposal),
+        Body::Proposal(proposal) => proposal_want(&mut sources, proposal),
         _ => None,
     });
     wants.extend(proposals);
     Needs { held, wants }
 }
 
+/// Where the data of each owner's repository may be. Many wants share it.
+struct Sources<'a> {
+    authority: &'a Authority,
+    by_owner: HashMap<PublicKey, Vec<CloneUrl>>,
+}
+
+/// How many clone URLs of announcements one want has. The engine takes fewer (P13).
+const MAX_URLS: usize = 100;
+
+impl Sources<'_> {
+    /// The clone URLs of the owners' announcements and of those of their maintainers, each once.
+    fn urls(&mut self, owners: impl IntoIterator<Item = PublicKey>) -> Vec<CloneUrl> {
+        let mut seen = HashSet::new();
+        let mut urls = Vec::new();
+        for owner in owners {
+            let of_owner = self.by_owner.entry(owner).or_insert_with(|| {
+                let all = self.authority.team(&owner).flat_map(|it| &it.clone_urls);
+                let mut seen = HashSet::new();
+                all.filter(|url| seen.insert(*url)).take(MAX_URLS).cloned().collect()
+            });
+            let fresh = of_owner.iter().filter(|url| seen.insert((*url).clone()));
+            urls.extend(fresh.take(MAX_URLS - urls.len()).cloned());
+        }
+        urls
+    }
+}
+
 /// One want per owner whose repository held states are about, the owner of the oldest state first.
-fn owners_wants(look: &Look, authority: &Authority<'_>, events: &[&Arc<Held>]) -> Vec<Want> {
+fn owners_wants(look: &Look, sources: &mut Sources<'_>, events: &[&Arc<Held>]) -> Vec<Want> {
     let mut oids = BTreeMap::<PublicKey, BTreeSet<Oid>>::new();
     let mut order = Vec::new();
     for held in events {
@@ -43,7 +71,7 @@ fn owners_wants(look: &Look, authority: &Authority<'_>, events: &[&Arc<Held>]) -
         if state.is_empty() {
             continue;
         }
-        for owner in authority.owners_for(&held.author) {
+        for owner in sources.authority.owners_for(&held.author) {
             let wanted = oids.entry(owner).or_insert_with(|| {
                 order.push(owner);
                 BTreeSet::new()
@@ -51,32 +79,24 @@ fn owners_wants(look: &Look, authority: &Authority<'_>, events: &[&Arc<Held>]) -
             wanted.extend(state.iter().copied());
         }
     }
-    let want = |owner: PublicKey| Want {
+    let mut want = |owner: PublicKey| Want {
         oids: oids[&owner].iter().copied().collect(),
-        urls: urls(authority, [owner]),
+        urls: sources.urls([owner]),
         own_urls: Vec::new(),
         origin: Origin::Owner,
         target: RepositoryId::new(owner, look.identifier.clone()).to_target(),
     };
-    order.into_iter().map(want).collect()
+    order.into_iter().map(&mut want).collect()
 }
 
-fn proposal_want(authority: &Authority<'_>, proposal: &Proposal) -> Option<Want> {
+fn proposal_want(sources: &mut Sources<'_>, proposal: &Proposal) -> Option<Want> {
     let known: Vec<_> =
-        proposal.repositories.iter().filter(|it| authority.knows(&it.owner)).collect();
+        proposal.repositories.iter().filter(|it| sources.authority.knows(&it.owner)).collect();
     Some(Want {
         oids: vec![proposal.tip],
-        urls: urls(authority, known.iter().map(|it| it.owner)),
+        urls: sources.urls(known.iter().map(|it| it.owner)),
         own_urls: proposal.clone_urls.clone(),
         origin: Origin::Contributor,
         target: known.first()?.to_target(),
     })
-}
-
-/// The clone URLs of the owners' announcements and of those of their maintainers, each once.
-fn urls(authority: &Authority<'_>, owners: impl IntoIterator<Item = PublicKey>) -> Vec<CloneUrl> {
-    let mut seen = HashSet::new();
-    let announcements = owners.into_iter().flat_map(|owner| authority.team(&owner));
-    let all = announcements.flat_map(|announcement| &announcement.clone_urls);
-    all.filter(|url| seen.insert((*url).clone())).cloned().collect()
 }

@@ -114,11 +114,11 @@ impl Inner {
     fn rightful_states(&self, look: &Look, owner: &PublicKey) -> Vec<RightfulState> {
         let authority = look.authority();
         let rightful = |author: &PublicKey| authority.owners_for(author).contains(owner);
-        let served = look.states.iter().filter(|it| rightful(&it.author)).map(|it| {
+        let served = look.states().iter().filter(|it| rightful(&it.author)).map(|it| {
             let state = RightfulState { author: it.author, refs: it.refs.clone(), served: true };
             (it.version, state)
         });
-        let held = look.held.iter().filter(|entry| {
+        let held = look.held().iter().filter(|entry| {
             matches!(entry.held.body, Body::State(_)) && rightful(&entry.held.author)
         });
         let held = held.filter_map(|entry| {

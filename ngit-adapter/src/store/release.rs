@@ -96,9 +96,8 @@ impl Inner {
             }
         }
         if let Some(state) = state.filter(|state| !state.refs.refs.is_empty()) {
-            look.states.retain(|it| it.author != held.author);
             let (author, version) = (held.author, held.version());
-            look.states.push(StoredState { author, version, refs: state.refs });
+            look.serve_state(StoredState { author, version, refs: state.refs });
         }
         if !held.oids().is_empty() {
             self.serve_announcements(look, &owners).await?;
@@ -175,8 +174,7 @@ impl Inner {
         refs: &StateRefs,
     ) -> Result<(), RefError> {
         let repositories: Vec<RepositoryId> = {
-            let authority = look.authority();
-            let newest = look.newest_states(&authority);
+            let newest = look.newest_states();
             let leads = |owner: &&PublicKey| {
                 newest.get(*owner).is_none_or(|it| it.version <= held.version())
             };
@@ -225,12 +223,6 @@ impl Inner {
     }
 }
 
-impl Look {
-    pub(super) fn repository(&self, owner: PublicKey) -> RepositoryId {
-        RepositoryId::new(owner, self.identifier.clone())
-    }
-}
-
 /// The events that may be ready, oldest first.
 fn ready(look: &Look, here: &HashSet<Oid>, waits_for_objects: bool) -> Vec<Arc<Held>> {
     let complete = |held: &Held| {
@@ -238,7 +230,7 @@ fn ready(look: &Look, here: &HashSet<Oid>, waits_for_objects: bool) -> Vec<Arc<H
             && held.oids().is_empty() != waits_for_objects
             && held.oids().iter().all(|oid| here.contains(oid))
     };
-    let held = look.held.iter().map(|entry| &entry.held);
+    let held = look.held().iter().map(|entry| &entry.held);
     let mut ready: Vec<_> = held.filter(|held| complete(held)).cloned().collect();
     ready.sort_by_key(|held| (held.created_at, held.id));
     ready

@@ -7,7 +7,7 @@ use purgatory_sync::{Identifier, StoreError};
 use super::{event_store::Inner, held::Held, look::Look, stored};
 use crate::{
     RefError, RepositoryId, StateRefs,
-    nip34::{Announcement, EventLimits, VerifiedEvent},
+    nip34::{EventLimits, VerifiedEvent},
 };
 
 /// What the database did with an event.
@@ -21,14 +21,17 @@ pub(super) enum Saved {
 }
 
 impl Inner {
-    /// Serves every held announcement whose repository has data here: of which an event that waited
-    /// for an object is served, or an earlier version of the announcement.
+    /// Serves every held announcement under which a served state has a say: another announcement may have
+    /// given it one.
     pub(super) async fn settle(&self, look: &mut Look) -> Result<(), StoreError> {
-        let held: Vec<_> = look.held.iter().map(|entry| entry.held.clone()).collect();
-        for held in held.iter().filter(|held| held.announcement().is_some()) {
-            if self.has_data(look, &held.author).await? {
-                self.serve(look, held).await?;
-            }
+        let held: Vec<_> = {
+            let led = look.newest_states();
+            let held = look.held().iter().map(|entry| &entry.held);
+            let held = held.filter(|held| held.announcement().is_some());
+            held.filter(|held| led.contains_key(&held.author)).cloned().collect()
+        };
+        for held in held {
+            self.serve(look, &held).await?;
         }
         Ok(())
     }
@@ -47,17 +50,23 @@ impl Inner {
     async fn recover_one(&self, identifier: &Identifier) -> Result<(), StoreError> {
         let _pass = self.gates.enter(identifier).await;
         let mut look = self.look(identifier).await?;
-        self.settle(&mut look).await?;
+        let held: Vec<_> = look.held().iter().map(|entry| entry.held.clone()).collect();
+        for held in held.iter().filter(|held| held.announcement().is_some()) {
+            if self.has_data(&look, &held.author).await? {
+                self.serve(&mut look, held).await?;
+            }
+        }
         self.flush().await
     }
 
-    /// Whether something is served that brought data for this owner's repository.
+    /// Whether something is served that brought data for this owner's repository: a state, a pull request,
+    /// or an earlier version of its announcement.
     pub(super) async fn has_data(
         &self,
         look: &Look,
         owner: &PublicKey,
     ) -> Result<bool, StoreError> {
-        if look.is_served(owner) || look.newest_states(&look.authority()).contains_key(owner) {
+        if look.is_served(owner) || look.newest_states().contains_key(owner) {
             return Ok(true);
         }
         let pulls = stored::pull_requests(&*self.database, owner, &look.identifier).await?;
@@ -66,7 +75,7 @@ impl Inner {
 
     /// Serves an announcement: first the refs that follow from it, then saved, told, let go.
     pub(super) async fn serve(&self, look: &mut Look, held: &Held) -> Result<Saved, StoreError> {
-        let Some((event, announcement)) = self.read_announcement(held) else {
+        let Some(event) = self.read_back(held) else {
             look.forget(held);
             return Ok(Saved::Never("it was damaged"));
         };
@@ -79,7 +88,7 @@ impl Inner {
         match &saved {
             Saved::Yes => {
                 self.observer.announced(identifier, &event);
-                look.serve(held.author, held.version(), announcement);
+                look.serve(held);
             }
             Saved::Never(why) => {
                 tracing::debug!(%identifier, %event_id, why, "held event dropped");
@@ -95,17 +104,10 @@ impl Inner {
         Ok(saved)
     }
 
-    fn read_announcement(&self, held: &Held) -> Option<(Event, Announcement)> {
-        let event = self.read_back(held)?;
-        let announcement = Announcement::from_tags(&event.tags).ok()?;
-        Some((event, announcement))
-    }
-
     /// Moves each owner's refs to the newest served state that has authority (R5).
     pub(super) async fn follow(&self, look: &Look, owners: &[PublicKey]) -> Result<(), StoreError> {
         let moves: Vec<(RepositoryId, StateRefs)> = {
-            let authority = look.authority();
-            let newest = look.newest_states(&authority);
+            let newest = look.newest_states();
             let of = |owner: &PublicKey| Some((*owner, newest.get(owner)?.refs.clone()));
             owners
                 .iter()

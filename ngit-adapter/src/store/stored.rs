@@ -1,6 +1,6 @@
 //! What the store asks its database.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use nostr::{
     event::{Event, EventId, Kind},
@@ -20,7 +20,7 @@ use crate::{
 pub(super) struct StoredAnnouncement {
     pub(super) owner: PublicKey,
     pub(super) version: Version,
-    pub(super) announcement: Announcement,
+    pub(super) announcement: Arc<Announcement>,
 }
 
 /// A state that is served.
@@ -59,7 +59,7 @@ pub(super) async fn announcements(
     let filter = Filter::new().kind(Kind::GitRepoAnnouncement).identifier(identifier.as_str());
     let events = query(database, filter).await?;
     let read = events.into_iter().filter_map(|event| {
-        let announcement = Announcement::from_tags(&event.tags).ok()?;
+        let announcement = Arc::new(Announcement::from_tags(&event.tags).ok()?);
         let it =
             StoredAnnouncement { owner: event.pubkey, version: Version::of(&event), announcement };
         (it.announcement.identifier == *identifier).then_some(it)
