@@ -41,6 +41,9 @@ pub trait Throttle: Send + Sync {
 
     /// Waits in the lines of all these endpoints at once; the first grant wins, the other places are given up.
     ///
+    /// A permit that is set aside for a wait is there for one second; if the future is not polled in
+    /// that time, the permit goes to the next in line and the wait keeps its place.
+    ///
     /// The wait has no time limit of its own. A place at an endpoint that is paused is kept until the pause ends.
     ///
     /// # Errors
@@ -76,14 +79,14 @@ pub enum Denied {
     /// The endpoint, the domain, or this key on it is paused.
     #[error("the endpoint is paused")]
     Paused {
-        /// When the pause ends. While a probe is on this is not known, and the instant is the earliest guess.
+        /// When the pause ends. While a probe is out nobody knows; then it is a second from now.
         until: Instant,
     },
-    /// Others wait in line who could go.
+    /// What there is has been set aside for those who wait in line.
     #[error("others wait in line")]
     Queued,
     /// The throttle holds as many domains as it may, and this one is new.
-    #[error("the throttle holds as many domains as it may")]
+    #[error("the throttle holds as many domains as it may: wait, or raise `max_domains`")]
     TooManyDomains,
     /// The throttle was closed.
     #[error("the throttle is closed")]
@@ -98,13 +101,13 @@ pub enum Denied {
 #[non_exhaustive]
 pub enum ThrottleError {
     /// No endpoint was given.
-    #[error("no endpoint was given to wait for")]
+    #[error("no endpoint was given to wait for: name one at least")]
     NoEndpoint,
     /// The throttle holds as many waiters as it may.
-    #[error("the throttle holds as many waiters as it may")]
+    #[error("the throttle holds as many waiters as it may: wait, or raise `max_waiters`")]
     TooManyWaiters,
     /// The throttle holds as many domains as it may, and one of these is new.
-    #[error("the throttle holds as many domains as it may")]
+    #[error("the throttle holds as many domains as it may: wait, or raise `max_domains`")]
     TooManyDomains,
     /// The throttle was closed.
     #[error("the throttle is closed")]
