@@ -1,21 +1,18 @@
-use std::collections::HashMap;
-
 use domain_throttle::{Denied, Endpoint, Feedback, Permit};
 use tokio::{select, sync::OwnedSemaphorePermit};
 use tracing::debug;
 
 use crate::{
-    Activity, PassEnd,
+    Activity, CloneUrl, PassEnd,
     bell::Rang,
-    candidates::Ask,
     pass::Pass,
-    step::{self, Rest, Step, View},
+    step::{Rest, Step, View, Walk},
 };
 
 /// What came of the search for the next request.
 pub(crate) enum Found {
-    /// Make this request.
-    Ask(Ask, Leave),
+    /// Ask this URL.
+    Ask(CloneUrl, Leave),
     /// Leave came after a wait: look again before it is used.
     Leave(Leave),
     /// Something changed: look again.
@@ -70,27 +67,28 @@ impl Pass<'_> {
     }
 
     async fn search(&mut self) -> Result<Found, Interrupted> {
-        let mut views = HashMap::new();
+        // Nothing that the order depends on changes before this search ends.
+        let mut walk = self.situated(Walk::new);
         let mut slot = None;
         let mut waited = false;
         loop {
-            match self.situated(&views, step::step) {
+            match walk.step() {
                 Step::Check(endpoint) => {
                     let view = self.check(&endpoint).await;
-                    views.insert(endpoint, view);
+                    walk.heard(endpoint, view);
                 }
-                Step::Ask(ask) => {
+                Step::Ask(url) => {
                     self.places.leave();
                     let held = match slot.take() {
                         Some(slot) => slot,
                         None => self.slot(&mut waited).await?,
                     };
-                    match self.try_acquire(ask.url.endpoint()).await {
+                    match self.try_acquire(url.endpoint()).await {
                         Ok(permit) if waited => return Ok(Found::Leave(Leave::new(permit, held))),
-                        Ok(permit) => return Ok(Found::Ask(ask, Leave::new(permit, held))),
+                        Ok(permit) => return Ok(Found::Ask(url, Leave::new(permit, held))),
                         // Somebody was quicker. The no counts until something rings, so that a
                         // throttle that says yes and then no does not make this spin.
-                        Err(view) => _ = views.insert(ask.url.endpoint().clone(), view),
+                        Err(view) => walk.heard(url.endpoint().clone(), view),
                     }
                 }
                 Step::Wait(endpoints) => {
@@ -105,11 +103,11 @@ impl Pass<'_> {
                             None => {
                                 permit.finish(Feedback::Unused);
                                 slot = Some(self.slot(&mut waited).await?);
-                                views.clear();
+                                walk.forget_views();
                             }
                         },
-                        Stood::Shut(endpoint) => _ = views.insert(endpoint, View::Shut),
-                        Stood::Recheck => views.clear(),
+                        Stood::Shut(endpoint) => walk.heard(endpoint, View::Shut),
+                        Stood::Recheck => walk.forget_views(),
                     }
                 }
                 Step::End(rest) => return Ok(Found::Rest(rest)),

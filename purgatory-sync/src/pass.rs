@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use domain_throttle::{Domain, Endpoint};
+use domain_throttle::Domain;
 use keyed_debounce::Run;
 use tokio::select;
 use tracing::{debug, info, warn};
@@ -13,7 +13,7 @@ use crate::{
     Activity, EventsReleased, FetchStarted, Identifier, Oid, PassEnd, PassSummary, SyncEvent,
     bell::Bell,
     board::Seat,
-    candidates::Ask,
+    candidates::{self, Ask},
     clock,
     engine::Shared,
     fetching::{self, Finished, with_causes},
@@ -23,7 +23,7 @@ use crate::{
     memory::{Fruitless, SharedMemory},
     report,
     slot::SlotWait,
-    step::{self, Rest, Situation, View},
+    step::{self, Rest, Situation},
     survey::Survey,
     tried::Tried,
 };
@@ -133,9 +133,11 @@ impl<'a> Pass<'a> {
                 return Err(PassEnd::Stopped);
             }
             match self.find().await {
-                Found::Ask(ask, leave) => {
+                Found::Ask(url, leave) => {
                     releases = 0;
-                    self.fetch(ask, leave).await?;
+                    if let Some(ask) = candidates::ask(&self.survey, &self.tried, &url) {
+                        self.fetch(ask, leave).await?;
+                    }
                 }
                 Found::Leave(leave) => self.leave = Some(leave),
                 Found::Look => {}
@@ -189,8 +191,7 @@ impl<'a> Pass<'a> {
     /// The request that a permit in hand is for, if there is still one. If there is none, the permit goes back.
     fn ask_with_leave(&mut self) -> Option<(Ask, Leave)> {
         let leave = self.leave.take()?;
-        let views = HashMap::new();
-        let ask = self.situated(&views, |situation| step::ask_at(situation, leave.endpoint()?))?;
+        let ask = self.situated(|situation| step::ask_at(situation, leave.endpoint()?))?;
         Some((ask, leave))
     }
 
@@ -274,7 +275,7 @@ impl<'a> Pass<'a> {
 
     /// Notes for the next pass what this one did not have to reach, and tells what was tried.
     fn settle(&mut self, end: PassEnd) {
-        let open = self.situated(&HashMap::new(), |situation| situation.open());
+        let open = self.situated(|situation| situation.open());
         let mut tried: HashMap<Domain, (usize, usize)> = HashMap::new();
         let mut memory = self.memory.lock();
         for url in self.survey.urls() {
@@ -298,14 +299,10 @@ impl<'a> Pass<'a> {
         }
     }
 
-    pub(crate) fn situated<R>(
-        &self,
-        views: &HashMap<Endpoint, View>,
-        ask: impl FnOnce(&Situation<'_>) -> R,
-    ) -> R {
+    pub(crate) fn situated<R>(&self, ask: impl FnOnce(&Situation<'_>) -> R) -> R {
         let memory = self.memory.lock();
         let (survey, tried, rounds) = (&self.survey, &self.tried, &memory.rounds);
         let fetch_limit = self.shared.config.fetches_per_pass();
-        ask(&Situation { survey, tried, rounds, views, fetch_limit })
+        ask(&Situation { survey, tried, rounds, fetch_limit })
     }
 }

@@ -1,4 +1,4 @@
-use std::{error::Error, panic::AssertUnwindSafe, sync::Arc};
+use std::{error::Error, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use keyed_debounce::{Debounce, ScheduleError, Scheduled};
@@ -28,6 +28,10 @@ pub enum HeldError {
     },
 }
 
+/// How soon an identifier runs again whose request may have been answered by a pass that began
+/// meanwhile. Long, so that a scheduler that is slow to answer has answered by then.
+const CONFIRM: Debounce = Debounce::after(Duration::from_secs(30));
+
 type Call = BoxFuture<'static, Result<Scheduled, ScheduleError<Identifier>>>;
 
 /// Asks the scheduler for a run. A scheduler in memory answers at once; where it does not, a task
@@ -37,6 +41,7 @@ pub(crate) fn request(
     id: &Identifier,
     debounce: Debounce,
 ) -> Result<(), HeldError> {
+    let mut debounce = debounce;
     loop {
         if shared.stopping.is_cancelled() {
             return Err(HeldError::Stopped(id.clone()));
@@ -48,6 +53,7 @@ pub(crate) fn request(
                 if settle(shared, id, debounce, &ticket, answer)? {
                     return Ok(());
                 }
+                debounce = CONFIRM;
             }
             None => {
                 let Ok(room) = Arc::clone(&shared.calls).try_acquire_owned() else {
@@ -81,7 +87,7 @@ async fn wait(
     mut first: Call,
     _room: OwnedSemaphorePermit,
 ) {
-    let mut ticket = ticket;
+    let (mut ticket, mut debounce) = (ticket, debounce);
     loop {
         let answer = tokio::select! {
             biased;
@@ -96,7 +102,7 @@ async fn wait(
                 return;
             }
         }
-        ticket = shared.board.calling(&id);
+        (ticket, debounce) = (shared.board.calling(&id), CONFIRM);
         first = call(&shared, &id, debounce);
     }
 }

@@ -1,4 +1,7 @@
-use std::{collections::HashMap, time::Instant};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Instant,
+};
 
 use domain_throttle::{Denied, Endpoint};
 
@@ -34,13 +37,12 @@ impl View {
     }
 }
 
-/// All that the next step depends on.
+/// All that a choice depends on.
 #[derive(Debug)]
 pub(crate) struct Situation<'a> {
     pub(crate) survey: &'a Survey,
     pub(crate) tried: &'a Tried,
     pub(crate) rounds: &'a Rounds,
-    pub(crate) views: &'a HashMap<Endpoint, View>,
     pub(crate) fetch_limit: usize,
 }
 
@@ -49,8 +51,8 @@ pub(crate) struct Situation<'a> {
 pub(crate) enum Step {
     /// Ask the throttle about this endpoint, then come back.
     Check(Endpoint),
-    /// Make this request.
-    Ask(Ask),
+    /// Ask this URL.
+    Ask(CloneUrl),
     /// Stand in the lines of these endpoints, in this order of preference.
     Wait(Vec<Endpoint>),
     /// Nothing more can be asked.
@@ -82,37 +84,69 @@ impl Situation<'_> {
     }
 }
 
-/// Chooses: the first URL, in the order of `candidates`, whose domain has capacity; if none has, the lines.
-pub(crate) fn step(situation: &Situation<'_>) -> Step {
-    let Situation { survey, tried, views, .. } = *situation;
-    let order = situation.open();
-    let mut rest = Rest {
-        no_source_left: order.is_empty() && candidates::no_source_left(survey, tried),
-        limited: !order.is_empty() && situation.left() == 0,
-        ..Rest::default()
-    };
-    if rest.limited {
-        return Step::End(rest);
+/// The choice of the next request: goes through the URLs in their order, and is told on the way what
+/// the throttle says. However many URLs there are, each is looked at once.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    order: Vec<CloneUrl>,
+    views: HashMap<Endpoint, View>,
+    at: usize,
+    end: Rest,
+}
+
+impl Walk {
+    /// From the best URL on.
+    pub(crate) fn new(situation: &Situation<'_>) -> Self {
+        let order = situation.open();
+        let Situation { survey, tried, .. } = *situation;
+        let no_source_left = order.is_empty() && candidates::no_source_left(survey, tried);
+        let limited = !order.is_empty() && situation.left() == 0;
+        let end = Rest { no_source_left, limited, ..Rest::default() };
+        Self { order, views: HashMap::new(), at: 0, end }
     }
-    let mut lines: Vec<Endpoint> = Vec::new();
-    for url in &order {
-        match views.get(url.endpoint()) {
-            None => return Step::Check(url.endpoint().clone()),
-            Some(View::Free) => {
-                if let Some(ask) = candidates::ask(survey, tried, url) {
-                    return Step::Ask(ask);
-                }
-            }
-            Some(View::Throttled) => {
-                if !lines.contains(url.endpoint()) {
-                    lines.push(url.endpoint().clone());
-                }
-            }
-            Some(View::Paused(until)) => rest.paused = earlier(rest.paused, *until),
-            Some(View::Shut) => rest.shut = true,
+
+    /// What the throttle said about an endpoint.
+    pub(crate) fn heard(&mut self, endpoint: Endpoint, view: View) {
+        self.views.insert(endpoint, view);
+    }
+
+    /// What the throttle said may not hold any more: begins anew.
+    pub(crate) fn forget_views(&mut self) {
+        self.views.clear();
+        self.at = 0;
+    }
+
+    /// The first URL whose domain has capacity; if none has, the lines.
+    pub(crate) fn step(&mut self) -> Step {
+        if self.end.limited {
+            return Step::End(self.end);
         }
+        while let Some(url) = self.order.get(self.at) {
+            match self.views.get(url.endpoint()) {
+                None => return Step::Check(url.endpoint().clone()),
+                Some(View::Free) => return Step::Ask(url.clone()),
+                Some(_) => self.at += 1,
+            }
+        }
+        self.lines()
     }
-    if lines.is_empty() { Step::End(rest) } else { Step::Wait(lines) }
+
+    /// Nothing is free.
+    fn lines(&self) -> Step {
+        let mut lines: Vec<Endpoint> = Vec::new();
+        let mut seen = HashSet::new();
+        let mut rest = self.end;
+        for endpoint in self.order.iter().map(CloneUrl::endpoint) {
+            match self.views.get(endpoint) {
+                _ if !seen.insert(endpoint) => {}
+                Some(View::Throttled) => lines.push(endpoint.clone()),
+                Some(View::Paused(until)) => rest.paused = earlier(rest.paused, *until),
+                Some(View::Shut) => rest.shut = true,
+                Some(View::Free) | None => {}
+            }
+        }
+        if lines.is_empty() { Step::End(rest) } else { Step::Wait(lines) }
+    }
 }
 
 /// The best request at an endpoint for which a permit is in hand.

@@ -260,7 +260,7 @@ impl Inner {
         };
         let mut states: BTreeMap<&str, Vec<Oid>> = BTreeMap::new();
         let mut wants = Vec::new();
-        for event in events.iter().filter(|event| !event.blocked) {
+        for event in events.iter().filter(|event| !event.blocked && !event.oids.is_empty()) {
             if event.origin == Origin::Owner {
                 states.entry(&event.target).or_default().extend(&event.oids);
                 continue;

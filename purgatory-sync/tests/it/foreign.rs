@@ -27,13 +27,21 @@ struct SlowScheduler {
     fail_next: AtomicBool,
     panic_next: AtomicBool,
     lose: Arc<Notify>,
+    /// How long it takes from a request to its effect, from there to the answer, and from a
+    /// hand-out to its arrival.
+    delays: [std::time::Duration; 3],
 }
 
 impl SlowScheduler {
     fn new() -> Arc<Self> {
+        Self::with_delays([ms(20), ms(0), ms(0)])
+    }
+
+    fn with_delays(delays: [std::time::Duration; 3]) -> Arc<Self> {
         let off = || AtomicBool::new(false);
         let (inner, lose) = (KeyedDebouncer::new(), Arc::new(Notify::new()));
-        Arc::new(Self { inner, fail_schedule: off(), fail_next: off(), panic_next: off(), lose })
+        let (fail_schedule, fail_next, panic_next) = (off(), off(), off());
+        Arc::new(Self { inner, fail_schedule, fail_next, panic_next, lose, delays })
     }
 }
 
@@ -52,6 +60,9 @@ impl RunHook for Lease {
             self.run.finish(outcome);
         }
     }
+    async fn scheduled_again(&self) {
+        self.run.scheduled_again().await;
+    }
     async fn lost(&self) {
         if !self.lost.load(SeqCst) {
             self.lose.notified().await;
@@ -67,11 +78,13 @@ impl Scheduler<Identifier> for SlowScheduler {
         key: Identifier,
         debounce: Debounce,
     ) -> Result<Scheduled, ScheduleError<Identifier>> {
-        tokio::time::sleep(ms(20)).await;
+        tokio::time::sleep(self.delays[0]).await;
         if self.fail_schedule.swap(false, SeqCst) {
             return Err(ScheduleError::Backend { key, source: "the store is away".into() });
         }
-        self.inner.schedule(key, debounce)
+        let scheduled = self.inner.schedule(key, debounce)?;
+        tokio::time::sleep(self.delays[1]).await;
+        Ok(scheduled)
     }
     async fn next(&self) -> Result<Run<Identifier>, SchedulerError> {
         if self.fail_next.swap(false, SeqCst) {
@@ -79,6 +92,7 @@ impl Scheduler<Identifier> for SlowScheduler {
         }
         assert!(!self.panic_next.swap(false, SeqCst), "the scheduler panics, as the test wants");
         let run = self.inner.next().await?;
+        tokio::time::sleep(self.delays[2]).await;
         let (key, attempt) = (run.key().clone(), run.attempt());
         Ok(Run::new(
             key,
@@ -107,6 +121,37 @@ async fn a_scheduler_that_takes_its_time_is_fine() {
     assert_eq!(world.store.released(), ["state"]);
     assert_eq!(millis(world.told.starts("a")[0] - world.began), 520);
     world.sync.shutdown().await;
+}
+
+/// A request that comes between a hand-out and its arrival here is seen, and is answered by another pass.
+#[tokio::test(start_paused = true)]
+async fn a_request_on_the_way_of_a_hand_out_is_not_forgotten() {
+    let scheduler = SlowScheduler::with_delays([ms(0), ms(0), ms(100)]);
+    let world = World::build(|config| config, |builder| builder.scheduler(scheduler));
+    world.git.put([oid(1)]);
+    world.state("a", "first", &[1]);
+    pass(ms(550)).await; // handed out at 500 ms, here at 600 ms
+    world.state("a", "second", &[1]);
+    pass(ms(100)).await;
+    assert_eq!(world.told.passes().len(), 1);
+    assert!(matches!(world.state_of("a"), Some(State::Waiting { .. })), "another pass will come");
+    world.idle().await;
+    assert_eq!(world.told.passes().len(), 2);
+}
+
+/// An answer that comes after the pass that it is about leaves nothing queued that is not, and a scheduler that is
+/// always late does not make passes without end.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_its_pass_leaves_nothing_behind() {
+    let scheduler = SlowScheduler::with_delays([ms(0), ms(800), ms(0)]);
+    let world = World::build(|config| config, |builder| builder.scheduler(scheduler));
+    world.git.put([oid(1)]);
+    world.state("a", "state", &[1]);
+    pass(ms(700)).await;
+    assert_eq!(world.store.released(), ["state"]);
+    assert_eq!(world.sync.queued(), 1, "nobody can tell yet");
+    world.idle().await;
+    assert_eq!(world.told.passes().len(), 2, "one more, to be sure");
 }
 
 /// A scheduler that fails to take a request loses nothing: the store is asked later.

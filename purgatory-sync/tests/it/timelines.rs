@@ -132,6 +132,20 @@ async fn a_blocked_event_is_offered_again_when_something_changed() {
     assert_eq!(world.store.released(), ["blocked"]);
 }
 
+/// P9: also if not even what is wanted is another than before: the word of the caller counts.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_the_needs_do_not_show_counts() {
+    let world = World::new();
+    world.store.hold("a", HeldEvent::state("blocked", "main", []).blocked());
+    world.sync.event_held("a", Arrival::Synced).unwrap();
+    pass(secs(100)).await;
+    assert_eq!(world.store.releases().len(), 1);
+    world.store.unblock("a");
+    world.sync.changed("a").unwrap();
+    world.idle().await;
+    assert_eq!(world.store.released(), ["blocked"]);
+}
+
 /// P6: what one server has is kept and its events go at once; the rest is asked elsewhere.
 #[tokio::test(start_paused = true)]
 async fn partial_is_progress() {
