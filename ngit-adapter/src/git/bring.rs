@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use purgatory_sync::Oid;
@@ -18,17 +19,20 @@ use crate::RepositoryId;
 
 impl Repositories {
     /// Sees to it that `repository`, which is locked, has all of `oids` in full, from its siblings if need be.
+    ///
+    /// What changes it keeps the lock until it ends, also when nobody waits for it any more.
     pub(super) async fn bring(
         &self,
-        _lock: &RepositoryLock,
+        lock: &Arc<RepositoryLock>,
         repository: &RepositoryId,
         oids: &[Oid],
     ) -> Result<(), RepositoryError> {
         let path = self.path(repository);
-        for copy in self.plan(repository, oids).await? {
+        for copy in self.plan(lock, repository, oids).await? {
             let copied = self.inner.git.copy(copy).await?;
-            let (inner, path) = (self.inner.clone(), path.clone());
+            let (inner, path, lock) = (self.inner.clone(), path.clone(), lock.clone());
             off_worker(move || {
+                let _lock = lock;
                 adopt::link(&copied.pack, &path)?;
                 inner.mender.changed(&path);
                 inner.mender.mend(&path)
@@ -41,12 +45,15 @@ impl Repositories {
     /// Which copies bring what `repository` lacks. The first sibling that has an object gives it.
     async fn plan(
         &self,
+        lock: &Arc<RepositoryLock>,
         repository: &RepositoryId,
         oids: &[Oid],
     ) -> Result<Vec<Copy>, RepositoryError> {
         let (inner, repository, to, oids) =
             (self.inner.clone(), repository.clone(), self.path(repository), oids.to_vec());
+        let lock = lock.clone();
         off_worker(move || {
+            let _lock = lock;
             inner.mender.mend(&to)?;
             let here = Objects::open(&to)?;
             let mut absent = oids;

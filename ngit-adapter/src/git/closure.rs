@@ -8,7 +8,8 @@ use gix::{
 };
 
 /// Beyond these an answer would cost too much memory: what is behind them counts as not here.
-const MAX_OBJECTS: usize = 20_000_000;
+const MAX_OBJECTS: usize = 8_000_000;
+const MAX_STEPS: usize = 8_000_000;
 const MAX_OBJECT_BYTES: u64 = 64 << 20;
 
 /// Looks at history, and remembers what it saw: each object is read once, whatever number of tips is asked for.
@@ -79,7 +80,10 @@ impl<'a> Closure<'a> {
         if header.kind() == Kind::Blob {
             return true;
         }
-        if self.seen.len() >= MAX_OBJECTS || header.size() > MAX_OBJECT_BYTES {
+        if self.seen.len() >= MAX_OBJECTS
+            || steps.len() >= MAX_STEPS
+            || header.size() > MAX_OBJECT_BYTES
+        {
             return false;
         }
         self.seen.insert(id, Seen::OnTheWay);
@@ -95,9 +99,10 @@ impl<'a> Closure<'a> {
             Kind::Commit => {
                 let mut commit = CommitRefIter::from_bytes(object.data, hash);
                 let tree = commit.tree_id().ok()?;
-                steps.push(Step::Enter(tree, Expect::Any));
                 let parents = CommitRefIter::from_bytes(object.data, hash).parent_ids();
                 steps.extend(parents.map(|parent| Step::Enter(parent, Expect::Any)));
+                // The last step is the next one: the tree is done with before history goes on.
+                steps.push(Step::Enter(tree, Expect::Any));
             }
             Kind::Tree => {
                 for entry in TreeRefIter::from_bytes(object.data, hash) {

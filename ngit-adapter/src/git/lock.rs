@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
 
-use super::RepositoryError;
+use super::{RepositoryError, repositories::off_worker};
 
 /// The lock file in a repository. It stays there; the lock on it ends with its process, however that ends.
 const LOCK_FILE: &str = "ngit.lock";
@@ -66,32 +66,32 @@ impl Locks {
 /// Takes the lock against other processes. The turn in the queue is ours, so at most one task per repository waits here.
 #[expect(clippy::disallowed_methods, reason = "a lock of another process can only be looked at")]
 async fn lock_file(repository: &Path) -> Result<File, RepositoryError> {
-    let path = repository.join(LOCK_FILE);
-    let failed = || format!("cannot lock the repository {}", repository.display());
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(RepositoryError::because(failed()))?;
     let mut waited = Duration::ZERO;
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(error)) => {
-                return Err(RepositoryError::new(failed()).with_source(error));
-            }
-            Err(TryLockError::WouldBlock) if waited >= PATIENCE => {
-                return Err(RepositoryError::new(format!(
-                    "{}: another process has held it for {} s",
-                    failed(),
-                    PATIENCE.as_secs()
-                )));
-            }
-            Err(TryLockError::WouldBlock) => {
-                tokio::time::sleep(LOOK_AGAIN).await;
-                waited += LOOK_AGAIN;
-            }
+        let path = repository.join(LOCK_FILE);
+        if let Some(file) = off_worker(move || try_lock(&path)).await? {
+            return Ok(file);
         }
+        if waited >= PATIENCE {
+            return Err(RepositoryError::new(format!(
+                "another process has held the repository {} for {} s",
+                repository.display(),
+                PATIENCE.as_secs()
+            )));
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+        waited += LOOK_AGAIN;
+    }
+}
+
+/// The lock, if nobody has it.
+fn try_lock(path: &Path) -> Result<Option<File>, RepositoryError> {
+    let failed = || format!("cannot lock {}", path.display());
+    let file = File::options().create(true).truncate(false).write(true).open(path);
+    let file = file.map_err(RepositoryError::because(failed()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(RepositoryError::new(failed()).with_source(error)),
     }
 }

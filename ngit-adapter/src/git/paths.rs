@@ -93,3 +93,29 @@ fn encode_upper_case(encoded: &str) -> String {
     }
     name
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// G11: where case does not matter, two identifiers never share a folder either.
+        #[test]
+        fn names_differ_in_more_than_case(one in "[aAbB%/.ßÄ]{0,4}", other in "[aAbB%/.ßÄ]{0,4}") {
+            let name = |identifier: &str| {
+                folder_name(&Identifier::from(identifier), Case::Ignored).to_lowercase()
+            };
+            prop_assert_eq!(name(&one) == name(&other), one == other);
+        }
+    }
+
+    /// G11: only letters outside of escapes are encoded once more.
+    #[test]
+    fn upper_case_is_encoded_where_case_does_not_matter() {
+        let name = |text: &str| folder_name(&Identifier::from(text), Case::Ignored);
+        assert_eq!(name("MyRepo/ä"), "%4Dy%52epo%2F%C3%A4.git");
+        assert_ne!(name(&"a".repeat(300)), name(&"A".repeat(300)));
+    }
+}

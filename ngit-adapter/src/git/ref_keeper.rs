@@ -1,5 +1,7 @@
 //! The port that the event store asks, done with git.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gix::refs::FullName;
 use nostr::event::EventId;
@@ -25,7 +27,7 @@ impl RefKeeper for Repositories {
         if state.refs.is_empty() {
             return Ok(());
         }
-        let lock = self.lock(repository).await?;
+        let lock = Arc::new(self.lock(repository).await?);
         let mut oids: Vec<Oid> = state.refs.values().copied().collect();
         oids.sort_unstable();
         oids.dedup();
@@ -53,7 +55,7 @@ impl RefKeeper for Repositories {
         let name = FullName::try_from(format!("refs/nostr/{}", event.to_hex()))
             .map_err(RepositoryError::because("an event id is no ref name"))?;
         let path = self.create(repository).await?;
-        let lock = self.lock(repository).await?;
+        let lock = Arc::new(self.lock(repository).await?);
         self.bring(&lock, repository, &[*tip]).await?;
         off_worker(move || {
             let _lock = lock;

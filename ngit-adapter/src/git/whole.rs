@@ -5,7 +5,11 @@
 //! - a fetched pack was checked, before it is linked in, by a strict `index-pack` that saw the objects of that
 //!   repository and no others, so that each object it names is in the pack or was there before, with all *it* reaches;
 //! - what a sibling gives is checked in the same way, or is a pack that names nothing outside of itself;
-//! - `git gc` keeps what refs reach, in full, and `git fetch` and `git push` check the same.
+//! - a push goes through `git receive-pack`, which does the same, as `receive.fsckObjects` is set in our repositories;
+//! - `git gc` keeps what refs reach, in full.
+//!
+//! Somebody may tidy away what no ref reaches yet between a check and the moment when refs move. So there is a last look just before
+//! (`bring.rs`), and the mark goes if it finds that something lacks.
 //!
 //! A repository without the mark was made by others, or was found damaged. In it an object counts if a walk over all
 //! that it reaches finds everything. A repository that is shallow or borrows objects from another is not whole,

@@ -58,8 +58,11 @@ impl WorkFolder {
 fn remove_left_over(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.is_dir() && is_left_over(&path) {
-            fs::remove_dir_all(&path)?;
+        if path.is_dir()
+            && is_left_over(&path)
+            && let Err(error) = fs::remove_dir_all(&path)
+        {
+            tracing::warn!(path = %path.display(), %error, "cannot remove what a dead process left");
         }
     }
     Ok(())
