@@ -6,11 +6,12 @@ use domain_throttle::{Denied, DomainThrottle, Feedback, Throttle, ThrottleExt};
 use proptest::{prelude::*, sample::Index};
 use tokio::time::Instant;
 
-use crate::support::{Calls, Waiting, at, endpoints, limits, poll, secs, settle};
+use crate::support::{Calls, Waiting, at, bounded, endpoints, limits, poll, secs, settle};
 
 /// L8: a permit that was on its way to a wait that is dropped goes to the next in line.
 #[tokio::test(start_paused = true)]
 async fn a_permit_on_its_way_to_a_dropped_wait_goes_to_the_next() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let servers = endpoints(&["https://example.org/"]);
     let permit = throttle.try_acquire(&servers[0], "x").expect("open");
@@ -29,6 +30,7 @@ async fn a_permit_on_its_way_to_a_dropped_wait_goes_to_the_next() {
 /// L8: a waiter that is not polled for a second blocks nobody, and keeps its place.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_is_never_polled_blocks_nobody() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let servers = endpoints(&["https://example.org/"]);
     let permit = throttle.try_acquire(&servers[0], "x").expect("open");
@@ -60,6 +62,7 @@ async fn a_waiter_that_is_never_polled_blocks_nobody() {
 /// L1, L8: a start is stamped when its user gets the permit, not when it was set aside.
 #[tokio::test(start_paused = true)]
 async fn a_start_is_stamped_when_the_permit_reaches_its_user() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 1, secs(60))).build();
     let servers = endpoints(&["https://example.org/"]);
     throttle.try_acquire(&servers[0], "x").expect("open").finish(Feedback::Ok);
@@ -81,6 +84,7 @@ async fn a_start_is_stamped_when_the_permit_reaches_its_user() {
 /// while the request is on.
 #[tokio::test(start_paused = true)]
 async fn run_may_be_dropped_at_each_await_point() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let server = at("https://example.org/");
     for dropped_at in 0..4 {
@@ -129,6 +133,7 @@ fn a_panic_gives_the_permit_back() {
 /// L9: a task that panics or is aborted gives its permit back, and the next in line goes.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_ends_badly_gives_the_permit_back() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let server = at("https://example.org/");
     let hold = |panics: bool| {

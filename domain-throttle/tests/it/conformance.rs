@@ -19,7 +19,7 @@ use domain_throttle::{
     ThrottleError, testing,
 };
 
-use crate::support::settle;
+use crate::support::{bounded, settle};
 
 /// How a throttle is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,42 +199,49 @@ async fn broken_rules(fault: Fault) -> BTreeSet<&'static str> {
 /// L1, L2, L3, L5, L6, L7, L8, L9, L10: the throttle in memory passes.
 #[tokio::test(start_paused = true)]
 async fn the_throttle_in_memory_passes() {
+    bounded();
     testing::check(&Backend(Fault::None)).await.unwrap_or_else(|violations| panic!("{violations}"));
 }
 
 /// L1: a throttle that lets a 31st start through fails.
 #[tokio::test(start_paused = true)]
 async fn a_thirty_first_start_is_found() {
+    bounded();
     assert!(broken_rules(Fault::ThirtyFirstStart).await.contains("L1"));
 }
 
 /// L1: a throttle whose window is too short fails.
 #[tokio::test(start_paused = true)]
 async fn a_short_window_is_found() {
+    bounded();
     assert!(broken_rules(Fault::FixedWindow).await.contains("L1"));
 }
 
 /// L2: a throttle that hands out a sixth permit fails.
 #[tokio::test(start_paused = true)]
 async fn a_sixth_permit_is_found() {
+    bounded();
     assert!(broken_rules(Fault::SixthPermit).await.contains("L2"));
 }
 
 /// L3: a throttle that does not tell keys apart fails.
 #[tokio::test(start_paused = true)]
 async fn a_second_permit_of_a_key_is_found() {
+    bounded();
     assert!(broken_rules(Fault::KeysNotApart).await.contains("L3"));
 }
 
 /// L6: a throttle that loses a wake-up fails, and does not hang the suite.
 #[tokio::test(start_paused = true)]
 async fn a_lost_wake_up_is_found() {
+    bounded();
     assert!(broken_rules(Fault::LostWakeUp).await.contains("L6"));
 }
 
 /// L5, L7: a throttle that lets a waiter be overtaken fails.
 #[tokio::test(start_paused = true)]
 async fn an_overtaken_waiter_is_found() {
+    bounded();
     let found = broken_rules(Fault::OvertakenWaiter).await;
     assert!(found.contains("L5") && found.contains("L7"), "{found:?}");
 }
@@ -242,18 +249,21 @@ async fn an_overtaken_waiter_is_found() {
 /// L8: a throttle that leaks what a dropped wait had coming fails.
 #[tokio::test(start_paused = true)]
 async fn a_leak_on_cancel_is_found() {
+    bounded();
     assert!(broken_rules(Fault::LeakOnCancel).await.contains("L8"));
 }
 
 /// L8: a throttle in which a waiter that is not polled blocks the others fails.
 #[tokio::test(start_paused = true)]
 async fn a_sleeper_that_blocks_is_found() {
+    bounded();
     assert!(broken_rules(Fault::BlockedBySleeper).await.contains("L8"));
 }
 
 /// L9: a throttle that keeps the slot of a dropped permit, or counts what was not sent, fails.
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_does_not_come_back_is_found() {
+    bounded();
     assert!(broken_rules(Fault::DroppedPermitStays).await.contains("L9"));
     assert!(broken_rules(Fault::UnusedCounts).await.contains("L9"));
 }
@@ -261,5 +271,6 @@ async fn a_permit_that_does_not_come_back_is_found() {
 /// L10: a throttle that does not listen fails.
 #[tokio::test(start_paused = true)]
 async fn a_throttle_that_does_not_listen_is_found() {
+    bounded();
     assert!(broken_rules(Fault::DeafToFeedback).await.contains("L10"));
 }

@@ -11,7 +11,7 @@ use std::{
 use domain_throttle::{DomainState, DomainThrottle, Feedback, Moment, ThrottleExt, WaiterId};
 use proptest::prelude::*;
 
-use crate::support::{at, limits, secs, settle};
+use crate::support::{at, bounded, limits, secs, settle};
 
 const NOW: Moment = Moment::ZERO;
 
@@ -135,6 +135,7 @@ fn a_waiter_whose_endpoint_is_paused_keeps_its_place() {
 /// L7: two parties on one domain get the same share, although one asks with fifty tasks.
 #[tokio::test(start_paused = true)]
 async fn two_parties_get_the_same_share() {
+    bounded();
     let throttle = DomainThrottle::new();
     let server = at("https://example.org/");
     let spawn = |party: &'static str, tasks: usize| {

@@ -12,7 +12,7 @@ use domain_throttle::{
 };
 use tokio::sync::Notify;
 
-use crate::support::{at, settle};
+use crate::support::{at, bounded, settle};
 
 /// A lease that can be lost.
 #[derive(Debug, Default)]
@@ -72,6 +72,7 @@ async fn a_permit_settles_once() {
 /// L14: `lost` tells the holder that the lease is gone, and `run` stops the request then.
 #[tokio::test(start_paused = true)]
 async fn a_lost_permit_stops_the_request() {
+    bounded();
     let lease = Arc::new(Lease::default());
     let throttle = Foreign(lease.clone());
     let server = at("https://h.example");
@@ -99,6 +100,7 @@ async fn a_lost_permit_stops_the_request() {
 /// L14: a permit in memory is never lost.
 #[tokio::test(start_paused = true)]
 async fn a_permit_in_memory_is_never_lost() {
+    bounded();
     let throttle = DomainThrottle::new();
     let permit = throttle.try_acquire(&at("https://h.example"), "a").expect("open");
     tokio::select! {

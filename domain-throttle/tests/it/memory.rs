@@ -2,11 +2,12 @@
 
 use domain_throttle::{Denied, DomainThrottle, Feedback, Throttle, ThrottleError, ThrottleExt};
 
-use crate::support::{Calls, Waiting, at, endpoints, limits, poll, secs, settle};
+use crate::support::{Calls, Waiting, at, bounded, endpoints, limits, poll, secs, settle};
 
 /// L12: thousands of domains that were asked once are forgotten when their windows are empty.
 #[tokio::test(start_paused = true)]
 async fn idle_domains_are_forgotten() {
+    bounded();
     let throttle = DomainThrottle::new();
     for n in 0..5_000 {
         let server = at(&format!("https://h{n}.example"));
@@ -35,6 +36,7 @@ fn new_domains_clear_idle_ones_away() {
 /// L12: a domain that has a permit, a waiter, a pause, or a memory of failures is not forgotten.
 #[tokio::test(start_paused = true)]
 async fn what_is_not_idle_is_kept() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(1))).build();
     let servers = endpoints(&[
         "https://permit.example",
@@ -69,6 +71,7 @@ async fn what_is_not_idle_is_kept() {
 /// L12: over the bound of domains the answer is an error, not growth, until one is forgotten.
 #[tokio::test(start_paused = true)]
 async fn domains_are_bounded() {
+    bounded();
     let throttle = DomainThrottle::builder().max_domains(2).build();
     let servers = endpoints(&["https://a.example", "https://b.example", "https://c.example"]);
     for server in &servers[..2] {
@@ -89,6 +92,7 @@ async fn domains_are_bounded() {
 /// L12: over the bound of waiters the answer is an error; the places that were taken are given up.
 #[tokio::test(start_paused = true)]
 async fn waiters_are_bounded() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).max_waiters(3).build();
     let servers = endpoints(&["https://a.example", "https://b.example"]);
     let permits: Vec<_> =
@@ -106,6 +110,7 @@ async fn waiters_are_bounded() {
 /// L12: a permit that is there needs no place in line.
 #[tokio::test(start_paused = true)]
 async fn a_throttle_without_places_still_grants() {
+    bounded();
     let throttle = DomainThrottle::builder().max_waiters(0).build();
     let server = at("https://a.example");
     assert!(throttle.acquire(&server, "k").await.is_ok());
@@ -114,6 +119,7 @@ async fn a_throttle_without_places_still_grants() {
 /// L12: ten thousand waiters on one domain come, are served or leave, and leave nothing behind.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_waiters_leave_nothing_behind() {
+    bounded();
     let throttle = DomainThrottle::new();
     let servers = endpoints(&["https://a.example"]);
     let keys: Vec<String> = (0..10_000).map(|n| format!("key {n}")).collect();

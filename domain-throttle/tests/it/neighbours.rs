@@ -3,7 +3,7 @@
 use domain_throttle::{Denied, DomainThrottle, Feedback, Throttle, ThrottleError, ThrottleExt};
 use tokio::time::Instant;
 
-use crate::support::{Calls, Waiting, at, endpoints, limits, poll, secs, settle};
+use crate::support::{Calls, Waiting, at, bounded, endpoints, limits, poll, secs, settle};
 
 /// L1, governor: the first cell of each key is accepted, the next rejected, at a limit of one.
 #[test]
@@ -19,6 +19,7 @@ fn accepts_the_first_and_rejects_too_many() {
 /// L1, leaky-bucket and bottleneck: an hour of rest saves nothing up.
 #[tokio::test(start_paused = true)]
 async fn idle_time_saves_nothing_up() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(100, 30, secs(60))).build();
     let server = at("https://h.example");
     for _ in 0..3 {
@@ -31,6 +32,7 @@ async fn idle_time_saves_nothing_up() {
 /// L6, leaky-bucket: a thousand tasks on a bucket of ten all come to an end, in time.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_tasks_all_come_to_an_end() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(3, 10, secs(1))).build();
     let start = Instant::now();
     let tasks: Vec<_> = (0..1_000)
@@ -51,6 +53,7 @@ async fn a_thousand_tasks_all_come_to_an_end() {
 /// L8, leaky-bucket and tower: of three waiters for one slot the one in the middle goes away.
 #[tokio::test(start_paused = true)]
 async fn of_multiple_waiters_one_goes_away() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let servers = endpoints(&["https://h.example"]);
     let permit = throttle.try_acquire(&servers[0], "x").expect("open");
@@ -72,6 +75,7 @@ async fn of_multiple_waiters_one_goes_away() {
 /// L9, tower: an error, a dropped response and an aborted one release capacity all the same.
 #[tokio::test(start_paused = true)]
 async fn however_a_request_ends_it_releases_capacity() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let server = at("https://h.example");
     let ok = throttle.run(&server, "a", async { (Ok::<_, String>(()), Feedback::Ok) });
@@ -86,6 +90,7 @@ async fn however_a_request_ends_it_releases_capacity() {
 /// L1, tower: what is left of a window is there again when it is over, and not before.
 #[tokio::test(start_paused = true)]
 async fn what_is_left_gets_reset() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(9, 3, secs(10))).build();
     let server = at("https://h.example");
     throttle.acquire(&server, "a").await.expect("open").finish(Feedback::Ok);
@@ -104,6 +109,7 @@ async fn what_is_left_gets_reset() {
 /// L12, bottleneck: a queue that is full refuses, and `stop` lets nobody hang.
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_refuses_and_stopping_ends_it() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).max_waiters(1).build();
     let server = at("https://h.example");
     let _on = throttle.try_acquire(&server, "a").expect("open");

@@ -5,7 +5,7 @@ use domain_throttle::{
 };
 use tokio::time::Instant;
 
-use crate::support::{at, limits, secs, settle};
+use crate::support::{at, bounded, limits, secs, settle};
 
 fn pattern(text: &str) -> DomainPattern {
     text.parse().expect("a pattern")
@@ -89,6 +89,7 @@ fn permits_survive_a_lowered_limit() {
 /// L6, L11: who waits sees a raised limit at once.
 #[tokio::test(start_paused = true)]
 async fn a_raised_limit_lets_waiters_go_at_once() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 1, secs(60))).build();
     let server = at("https://example.org");
     throttle.try_acquire(&server, "a").expect("open").finish(Feedback::Ok);
@@ -106,6 +107,7 @@ async fn a_raised_limit_lets_waiters_go_at_once() {
 /// L11: a limit that is lowered while a permit is on its way takes it back.
 #[tokio::test(start_paused = true)]
 async fn a_lowered_limit_holds_for_permits_on_their_way() {
+    bounded();
     use crate::support::{Calls, Waiting, poll};
     use domain_throttle::Throttle;
     let throttle = DomainThrottle::builder().limits(limits(2, 30, secs(60))).build();
@@ -125,6 +127,7 @@ async fn a_lowered_limit_holds_for_permits_on_their_way() {
 /// L11: a longer window holds back what the shorter one would let go.
 #[tokio::test(start_paused = true)]
 async fn a_longer_window_counts_the_starts_that_are_remembered() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(9, 1, secs(10))).build();
     let server = at("https://example.org");
     throttle.try_acquire(&server, "a").expect("open").finish(Feedback::Ok);
@@ -139,6 +142,7 @@ async fn a_longer_window_counts_the_starts_that_are_remembered() {
 /// L1: a margin makes every window longer, so that the limit holds at the server too.
 #[tokio::test(start_paused = true)]
 async fn a_margin_keeps_the_limit_at_the_server_when_requests_move_together() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(9, 1, secs(60))).margin(secs(2)).build();
     let server = at("https://example.org");
     let start = Instant::now();

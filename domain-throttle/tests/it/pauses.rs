@@ -8,7 +8,7 @@ use domain_throttle::{
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use crate::support::{at, limits, secs};
+use crate::support::{at, bounded, limits, secs};
 
 const DAY: Duration = secs(86_400);
 
@@ -205,6 +205,7 @@ fn the_end_of_the_probe_decides() {
 /// than a request does.
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_is_dropped_does_not_block_the_host() {
+    bounded();
     let throttle = DomainThrottle::new();
     let server = at("https://h.example");
     for _ in 0..4 {
@@ -228,6 +229,7 @@ async fn a_probe_that_is_dropped_does_not_block_the_host() {
 /// L10: after a pause those who wait do not all come at once: no more than may be on.
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_ends_brings_no_stampede() {
+    bounded();
     let throttle = DomainThrottle::new();
     let server = at("https://h.example");
     throttle.try_acquire(&server, "a").expect("open").finish(Feedback::RetryAfter(secs(30)));
@@ -248,6 +250,7 @@ async fn a_pause_that_ends_brings_no_stampede() {
 /// L10: permits that were set aside when the server asks for quiet stay at home.
 #[tokio::test(start_paused = true)]
 async fn a_pause_takes_back_what_was_set_aside() {
+    bounded();
     use crate::support::{Calls, Waiting, poll};
     let throttle = DomainThrottle::builder().limits(limits(2, 30, secs(60))).build();
     let servers = [at("https://h.example")];
@@ -268,6 +271,7 @@ async fn a_pause_takes_back_what_was_set_aside() {
 /// L10: a domain that asked to be left alone is `Paused`, exactly until its time is over.
 #[tokio::test(start_paused = true)]
 async fn a_pause_is_answered_exactly() {
+    bounded();
     let throttle = DomainThrottle::new();
     let server = at("https://example.org/");
     let permit = throttle.acquire_any(&[server.clone(), at("https://b.example/")], "a").await;

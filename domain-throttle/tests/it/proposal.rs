@@ -4,7 +4,7 @@
 
 use domain_throttle::{Denied, DomainThrottle, Feedback, Limits};
 
-use crate::support::{at, secs};
+use crate::support::{at, bounded, secs};
 
 /// L2: the sixth request to a domain is blocked.
 #[test]
@@ -20,6 +20,7 @@ fn concurrent_limit_the_sixth_request_is_blocked() {
 /// L1: the thirty-first request in a minute is blocked.
 #[tokio::test(start_paused = true)]
 async fn rate_limit_the_thirty_first_request_in_a_minute_is_blocked() {
+    bounded();
     let throttle = DomainThrottle::new();
     let server = at("https://example.org/a.git");
     for n in 0..30 {
@@ -34,6 +35,7 @@ async fn rate_limit_the_thirty_first_request_in_a_minute_is_blocked() {
 /// L5: `has_capacity` checks both limits, and takes nothing.
 #[tokio::test(start_paused = true)]
 async fn has_capacity_checks_both_limits() {
+    bounded();
     let throttle = DomainThrottle::new();
     let server = at("https://example.org/a.git");
     for _ in 0..100 {
@@ -81,6 +83,7 @@ fn complete_fetch_frees_the_slot_and_the_identifier() {
 /// are gone; there is no call to forget.
 #[tokio::test(start_paused = true)]
 async fn an_identifier_leaves_nothing_behind() {
+    bounded();
     let throttle = DomainThrottle::new();
     for server in ["https://a.example", "https://b.example"].map(at) {
         throttle.try_acquire(&server, "identifier").expect("open").finish(Feedback::Ok);

@@ -14,11 +14,12 @@ use domain_throttle::{
 };
 use tokio::time::Instant;
 
-use crate::support::{Calls, Waiting, at, endpoints, limits, poll, secs, settle};
+use crate::support::{Calls, Waiting, at, bounded, endpoints, limits, poll, secs, settle};
 
 /// L6: thirty go at once where thirty may be on, the thirty-first when the window has room.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_goes_at_the_instant_the_window_has_room() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(30, 30, secs(60))).build();
     let server = at("https://example.org/");
     let start = Instant::now();
@@ -32,6 +33,7 @@ async fn a_waiter_goes_at_the_instant_the_window_has_room() {
 /// L2, L6: a waiter goes when a permit comes back.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_goes_when_a_permit_comes_back() {
+    bounded();
     let throttle = DomainThrottle::new();
     let server = at("https://example.org/");
     let mut permits = Vec::new();
@@ -55,6 +57,7 @@ async fn a_waiter_goes_when_a_permit_comes_back() {
 /// that takes the permit. Nobody is woken for nothing, and all of the budget is used.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_waiters_need_two_polls_each() {
+    bounded();
     const WAITERS: usize = 1_000;
     let throttle = DomainThrottle::new();
     let server = at("https://example.org/");
@@ -98,6 +101,7 @@ async fn a_thousand_waiters_need_two_polls_each() {
 /// L6: under steady demand a domain serves as many as its window allows, hour after hour.
 #[tokio::test(start_paused = true)]
 async fn steady_demand_uses_the_whole_budget() {
+    bounded();
     let throttle = DomainThrottle::new();
     let server = at("https://example.org/");
     let start = Instant::now();
@@ -129,6 +133,7 @@ async fn steady_demand_uses_the_whole_budget() {
 /// L6, L10: who waits for several domains gets the first permit of any, and leaves the other lines.
 #[tokio::test(start_paused = true)]
 async fn the_first_permit_of_several_domains_wins() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 1, secs(60))).build();
     let servers = endpoints(&[
         "https://a.example",
@@ -155,6 +160,7 @@ async fn the_first_permit_of_several_domains_wins() {
 /// L6, L10: of several endpoints of one domain the first that is open is asked.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_is_paused_gives_way_to_another_of_its_domain() {
+    bounded();
     let throttle = DomainThrottle::new();
     let servers = endpoints(&["https://a.example", "http://a.example"]);
     for _ in 0..4 {
@@ -167,6 +173,7 @@ async fn an_endpoint_that_is_paused_gives_way_to_another_of_its_domain() {
 /// L4: a clone is the same throttle.
 #[tokio::test(start_paused = true)]
 async fn a_clone_shares_the_limits() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let server = at("https://example.org/");
     let permit = throttle.try_acquire(&server, "a").expect("open");
@@ -178,6 +185,7 @@ async fn a_clone_shares_the_limits() {
 /// L5: nobody overtakes a waiter for whom a permit is set aside.
 #[tokio::test(start_paused = true)]
 async fn a_newcomer_does_not_overtake_a_waiter() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let server = at("https://example.org/");
     let permit = throttle.try_acquire(&server, "a").expect("open");
@@ -210,6 +218,7 @@ impl Drop for Reenters {
 /// L6: wakers are called, replaced and dropped without a lock, so they may use the throttle.
 #[tokio::test(start_paused = true)]
 async fn a_waker_may_use_the_throttle() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let server = at("https://example.org/");
     let permit = throttle.try_acquire(&server, "a").expect("open");
@@ -268,6 +277,7 @@ fn what_needs_no_time_needs_no_runtime() {
 /// L6: deadlines: a permit in time, or an error at the deadline and no trace.
 #[tokio::test(start_paused = true)]
 async fn a_wait_with_a_deadline_ends_at_it() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 1, secs(60))).build();
     let server = at("https://example.org/");
     throttle.acquire_within(&server, "a", secs(1)).await.expect("open").finish(Feedback::Ok);
@@ -285,6 +295,7 @@ async fn a_wait_with_a_deadline_ends_at_it() {
 /// L6, L12: closing ends all waits, and everything after. Twice is fine.
 #[tokio::test(start_paused = true)]
 async fn closing_ends_all_waits() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let server = at("https://example.org/");
     let permit = throttle.try_acquire(&server, "a").expect("open");
@@ -317,6 +328,7 @@ async fn nothing_to_wait_for_is_an_error() {
 /// `run` sends nothing before it has a permit, and gives it back with what the request said.
 #[tokio::test(start_paused = true)]
 async fn run_holds_a_permit_for_as_long_as_the_request() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
     let server = at("https://example.org/");
     let inside = throttle
@@ -336,6 +348,7 @@ async fn run_holds_a_permit_for_as_long_as_the_request() {
 /// D13 of the sister crate holds here too: a throttle that has nothing to do is not woken.
 #[tokio::test(start_paused = true)]
 async fn an_empty_throttle_is_silent() {
+    bounded();
     let throttle = DomainThrottle::builder().limits(limits(1, 1, secs(1))).build();
     let server = at("https://example.org/");
     throttle.acquire(&server, "a").await.expect("open").finish(Feedback::Ok);
@@ -349,5 +362,5 @@ async fn an_empty_throttle_is_silent() {
     drop(throttle);
     settle().await;
     let metrics = tokio::runtime::Handle::current().metrics();
-    assert_eq!(metrics.num_alive_tasks(), 0, "the driver ends with the throttle");
+    assert_eq!(metrics.num_alive_tasks(), 1, "only the task that bounds this test");
 }
