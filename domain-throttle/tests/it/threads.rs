@@ -134,7 +134,8 @@ fn waiting_tasks_on_two_threads_never_exceed_a_limit() {
 /// no limit is broken.
 #[test]
 fn threads_on_many_domains_never_exceed_a_limit_while_domains_are_forgotten() {
-    let throttle = DomainThrottle::builder().limits(limits(1, 1_000_000, Duration::ZERO)).build();
+    let many = limits(1, 1_000_000, Duration::ZERO);
+    let throttle = DomainThrottle::builder().limits(many).max_domains(100).build();
     let on: Vec<AtomicUsize> = (0..500).map(|_| AtomicUsize::new(0)).collect();
     let endpoints: Vec<Endpoint> = (0..500).map(|n| at(&format!("https://h{n}.example"))).collect();
     thread::scope(|scope| {
