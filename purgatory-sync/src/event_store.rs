@@ -11,10 +11,10 @@ use crate::{Identifier, Needs, Oid, StoreError};
 /// # What an implementation owes
 ///
 /// - An event is visible in `needs` before
-///   `PurgatorySync::event_held` is called for it.
+///   [`PurgatorySync::event_held`](crate::PurgatorySync::event_held) is called for it.
 /// - An event leaves the store only after it was saved. A crash at any point leaves it held or
 ///   saved, and a second release of it is no harm.
-/// - It calls `PurgatorySync::changed` when something that `needs` shows changed
+/// - It calls [`PurgatorySync::changed`](crate::PurgatorySync::changed) when something that `needs` shows changed
 ///   by another way than the engine: data arrived by a push, an announcement brought new URLs,
 ///   events expired.
 /// - No method blocks the thread. None is called while the engine holds a lock.

@@ -80,6 +80,10 @@ fn feedback(result: &Result<Fetched, FetchError>) -> Feedback {
         (None, K::RateLimited) => Feedback::RetryAfter(UNSAID_REST),
         (None, K::Dns | K::Tls) => Feedback::Broken,
         (None, K::Refused | K::Local) if error.requests() == 0 => Feedback::Unused,
+        // An answer, whatever it said: the server is well.
+        (None, K::NotFound | K::Auth | K::Unsupported | K::TooLarge | K::Corrupt | K::Shallow) => {
+            Feedback::Ok
+        }
         _ => Feedback::Failed,
     }
 }

@@ -41,6 +41,7 @@ mod metrics;
 mod observer;
 mod pass;
 mod pass_task;
+mod release;
 mod report;
 mod request;
 mod restore;

@@ -1,17 +1,61 @@
 use std::collections::HashSet;
 
+use tokio::select;
 use tracing::warn;
 
 use crate::{
-    Identifier, Oid, PassEnd, engine::Shared, fetching::with_causes, memory::SharedMemory,
-    survey::Survey,
+    Activity, Identifier, Oid, PassEnd, clock, engine::Shared, fetching::with_causes,
+    memory::SharedMemory, pass::Pass, report, survey::Survey,
 };
+
+impl Pass<'_> {
+    /// Asks the store what is wanted and the fetcher what of it is here, and tells what the last
+    /// request brought.
+    pub(crate) async fn look(&mut self) -> Result<(), PassEnd> {
+        if self.leave.is_none() {
+            self.shared.board.does(self.id, Activity::Looking);
+        }
+        let again = self.bell.looking();
+        if again {
+            self.memory.signal();
+        }
+        self.signals = self.memory.signals();
+        let (shared, run) = (self.shared, self.run);
+        let after_fetch = self.finished.is_some();
+        let looked = select! {
+            biased;
+            looked = look(shared, self.id, self.turn, &mut self.here, &self.memory) => looked,
+            () = clock::pause(shared.config.look_deadline()) => {
+                warn!(identifier = self.id.as_str(), step = "look", error = "it took too long", "processing failed");
+                Err(PassEnd::LookFailed)
+            }
+            () = run.lost() => Err(PassEnd::Lost),
+            // What a request brought is looked at even then, and let go.
+            () = shared.stopping.cancelled(), if !after_fetch => Err(PassEnd::Stopped),
+        };
+        let end = match looked {
+            Ok(survey) => {
+                shared.board.saw(self.id, survey.held, survey.missing_len());
+                self.survey = survey;
+                None
+            }
+            Err(end) => Some(end),
+        };
+        if let Some(finished) = self.finished.take() {
+            let seen = end.is_none().then_some((&self.survey, &self.here));
+            if report::fetch_ended(shared, self.id, &finished, seen) {
+                self.memory.lock().rounds.gave(&finished.ask.url);
+            }
+        }
+        end.map_or(Ok(()), Err)
+    }
+}
 
 /// Asks the store what is wanted, and the fetcher what of it is here. What is found to be here stays in
 /// `here` for the rest of the pass.
 ///
 /// Cancel safe.
-pub(crate) async fn look(
+async fn look(
     shared: &Shared,
     id: &Identifier,
     turn: usize,

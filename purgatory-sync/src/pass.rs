@@ -6,21 +6,19 @@ use std::{
 
 use domain_throttle::Domain;
 use keyed_debounce::Run;
-use tokio::select;
-use tracing::{debug, info, warn};
+use tracing::debug;
 
 use crate::{
-    Activity, EventsReleased, FetchStarted, Identifier, Oid, PassEnd, PassSummary, SyncEvent,
+    Activity, FetchStarted, Identifier, Oid, PassEnd, PassSummary, SyncEvent,
     bell::Bell,
     board::Seat,
     candidates::{self, Ask},
     clock,
     engine::Shared,
-    fetching::{self, Finished, with_causes},
+    fetching::{self, Finished},
     find::{Found, Leave},
     lines::Places,
-    look,
-    memory::{Fruitless, SharedMemory},
+    memory::SharedMemory,
     report,
     slot::SlotWait,
     step::{self, Rest, Situation},
@@ -39,22 +37,22 @@ const RELEASES_IN_A_ROW: usize = 8;
 pub(crate) struct Pass<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) id: &'a Identifier,
-    run: &'a Run<Identifier>,
+    pub(crate) run: &'a Run<Identifier>,
     pub(crate) memory: Arc<SharedMemory>,
     pub(crate) bell: Bell<'a>,
     pub(crate) places: Places,
     pub(crate) slot_wait: SlotWait,
-    leave: Option<Leave>,
-    finished: Option<Finished>,
-    here: HashSet<Oid>,
-    survey: Survey,
-    tried: Tried,
-    signals: u64,
-    turn: usize,
-    turns_done: usize,
-    turn_limit: usize,
-    rest: Rest,
-    released: usize,
+    pub(crate) leave: Option<Leave>,
+    pub(crate) finished: Option<Finished>,
+    pub(crate) here: HashSet<Oid>,
+    pub(crate) survey: Survey,
+    pub(crate) tried: Tried,
+    pub(crate) signals: u64,
+    pub(crate) turn: usize,
+    pub(crate) turns_done: usize,
+    pub(crate) turn_limit: usize,
+    pub(crate) rest: Rest,
+    pub(crate) released: usize,
 }
 
 impl<'a> Pass<'a> {
@@ -147,80 +145,11 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Asks the store what is wanted and the fetcher what of it is here, and tells what the last
-    /// request brought.
-    async fn look(&mut self) -> Result<(), PassEnd> {
-        if self.leave.is_none() {
-            self.shared.board.does(self.id, Activity::Looking);
-        }
-        let again = self.bell.looking();
-        if again {
-            self.memory.signal();
-        }
-        self.signals = self.memory.signals();
-        let (shared, run) = (self.shared, self.run);
-        let after_fetch = self.finished.is_some();
-        let looked = select! {
-            biased;
-            looked = look::look(shared, self.id, self.turn, &mut self.here, &self.memory) => looked,
-            () = clock::pause(shared.config.look_deadline()) => {
-                warn!(identifier = self.id.as_str(), step = "look", error = "it took too long", "processing failed");
-                Err(PassEnd::LookFailed)
-            }
-            () = run.lost() => Err(PassEnd::Lost),
-            // What a request brought is looked at even then, and let go.
-            () = shared.stopping.cancelled(), if !after_fetch => Err(PassEnd::Stopped),
-        };
-        let end = match looked {
-            Ok(survey) => {
-                shared.board.saw(self.id, survey.held, survey.missing_len());
-                self.survey = survey;
-                None
-            }
-            Err(end) => Some(end),
-        };
-        if let Some(finished) = self.finished.take() {
-            let seen = end.is_none().then_some((&self.survey, &self.here));
-            if report::fetch_ended(shared, self.id, &finished, seen) {
-                self.memory.lock().rounds.gave(&finished.ask.url);
-            }
-        }
-        end.map_or(Ok(()), Err)
-    }
-
     /// The request that a permit in hand is for, if there is still one. If there is none, the permit goes back.
     fn ask_with_leave(&mut self) -> Option<(Ask, Leave)> {
         let leave = self.leave.take()?;
         let ask = self.situated(|situation| step::ask_at(situation, leave.endpoint()?))?;
         Some((ask, leave))
-    }
-
-    /// Lets events go, unless it was tried for exactly this and brought nothing. Says whether any went.
-    async fn release(&mut self) -> Result<bool, PassEnd> {
-        let here = self.survey.here(&self.here);
-        let fingerprint = self.survey.fingerprint(&here);
-        let attempt = Fruitless { fingerprint, signals: self.signals };
-        if self.memory.lock().fruitless == Some(attempt) {
-            return Ok(false);
-        }
-        self.shared.board.does(self.id, Activity::Releasing);
-        let released = match self.shared.store.release(self.id, &here).await {
-            Ok(released) => released,
-            Err(error) => {
-                warn!(identifier = self.id.as_str(), step = "release", error = %with_causes(&error), "processing failed");
-                return Err(PassEnd::StoreFailed);
-            }
-        };
-        if released.released == 0 {
-            self.memory.lock().fruitless = Some(attempt);
-            return Ok(false);
-        }
-        self.released += released.released;
-        let (identifier, held) = (self.id.clone(), released.held);
-        info!(identifier = self.id.as_str(), released = released.released, held, "state synced");
-        let event = EventsReleased { identifier, released: released.released, held };
-        self.shared.tell(SyncEvent::Released(event));
-        Ok(true)
     }
 
     /// Makes the request. What it brought is looked at by the next look.

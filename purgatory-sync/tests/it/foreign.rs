@@ -7,9 +7,10 @@ use std::sync::{
 
 use async_trait::async_trait;
 use purgatory_sync::{
-    Activity, Arrival, FetchOutcome, HeldError, Identifier, PassEnd, State, SyncEvent,
+    Activity, Arrival, FetchErrorKind, FetchOutcome, HeldError, Identifier, PassEnd, State,
+    SyncEvent,
     domain_throttle::{
-        Denied, DomainThrottle, Endpoint, Permit, PermitHook, Throttle, ThrottleError,
+        Denied, DomainThrottle, Endpoint, Feedback, Permit, PermitHook, Throttle, ThrottleError,
     },
     keyed_debounce::{
         Debounce, KeyedDebouncer, Outcome, Run, RunHook, ScheduleError, Scheduled, Scheduler,
@@ -266,7 +267,7 @@ struct Losing(#[expect(dead_code, reason = "held until the hook is settled")] Pe
 
 #[async_trait]
 impl PermitHook for Losing {
-    fn settle(self: Box<Self>, _: purgatory_sync::domain_throttle::Feedback) {}
+    fn settle(self: Box<Self>, _: Feedback) {}
     async fn lost(&self) {
         tokio::time::sleep(secs(1)).await;
     }
@@ -311,6 +312,80 @@ fn odd(manner: Manner) -> (World, Arc<OddThrottle>) {
     world.announce("a", &[&server]);
     world.state("a", "state", &[1]);
     (world, throttle)
+}
+
+/// Notes what it is told of each request.
+#[derive(Default)]
+struct Listening {
+    inner: DomainThrottle,
+    heard: Arc<std::sync::Mutex<Vec<Feedback>>>,
+}
+
+struct Ear {
+    permit: Permit,
+    heard: Arc<std::sync::Mutex<Vec<Feedback>>>,
+}
+
+impl PermitHook for Ear {
+    fn settle(self: Box<Self>, feedback: Feedback) {
+        self.heard.lock().unwrap().push(feedback);
+        self.permit.finish(Feedback::Unused);
+    }
+}
+
+#[async_trait]
+impl Throttle for Listening {
+    async fn check(&self, at: &Endpoint, key: &str) -> Result<(), Denied> {
+        self.inner.check(at, key)
+    }
+    async fn try_acquire(&self, at: &Endpoint, key: &str) -> Result<Permit, Denied> {
+        let permit = self.inner.try_acquire(at, key)?;
+        Ok(Permit::new(at.clone(), Box::new(Ear { permit, heard: self.heard.clone() })))
+    }
+    async fn acquire_any(&self, at: &[Endpoint], key: &str) -> Result<Permit, ThrottleError> {
+        self.inner.acquire_any(at, key).await
+    }
+}
+
+/// L10, P11: what the throttle is told, by the class of the failure.
+#[tokio::test(start_paused = true)]
+async fn the_throttle_is_told_the_class_of_each_failure() {
+    use FetchErrorKind as K;
+    let fail = Reply::Fail;
+    let rows = [
+        (Reply::Serve, Feedback::Ok),
+        (Reply::Lie(vec![]), Feedback::Ok),
+        (Reply::RetryAfter(secs(7)), Feedback::RetryAfter(secs(7))),
+        (fail(K::RateLimited), Feedback::RetryAfter(secs(60))),
+        (fail(K::Dns), Feedback::Broken),
+        (fail(K::Tls), Feedback::Broken),
+        (fail(K::Network), Feedback::Failed),
+        (fail(K::Timeout), Feedback::Failed),
+        (fail(K::ServerError), Feedback::Failed),
+        (fail(K::NotFound), Feedback::Ok),
+        (fail(K::Auth), Feedback::Ok),
+        (fail(K::TooLarge), Feedback::Ok),
+        (fail(K::Corrupt), Feedback::Ok),
+        (fail(K::Local), Feedback::Failed),
+        (Reply::FailUnsent(K::Local), Feedback::Unused),
+        (Reply::FailUnsent(K::Refused), Feedback::Unused),
+        (Reply::FailUnsent(K::Network), Feedback::Failed),
+        (Reply::Panic, Feedback::Failed),
+        (Reply::Hang, Feedback::Failed),
+    ];
+    for (reply, told) in rows {
+        let throttle = Arc::new(Listening::default());
+        let given = throttle.clone();
+        let world = World::build(|config| config, |builder| builder.throttle(given));
+        let server = url("https://one.example/a.git");
+        world.git.serve(&server, []);
+        world.git.always(&server, reply.clone());
+        world.announce("a", &[&server]);
+        world.state("a", "state", &[1]);
+        wait_for(|| !throttle.heard.lock().unwrap().is_empty()).await;
+        assert_eq!(throttle.heard.lock().unwrap()[0], told, "after {reply:?}");
+        world.sync.shutdown().await;
+    }
 }
 
 /// P5: a throttle that says yes and then no does not make a pass spin.
