@@ -1,5 +1,4 @@
 //! What the tests share: an engine over servers in memory, on the paused clock.
-#![allow(dead_code, reason = "not every test uses every helper yet")]
 
 use std::{
     sync::{Arc, Mutex},
