@@ -209,3 +209,18 @@ fn cancelled_and_requested_again() {
     sim.at(700).finish(run, Outcome::Done);
     assert_eq!(sim.state("a"), waiting(400));
 }
+
+/// D6: after failures in a row a request during the run makes the next delay that of a first
+/// failure, `backoff(1)`, not that of the count so far.
+#[test]
+fn a_request_during_a_failing_run_waits_for_the_first_backoff_at_most() {
+    let mut sim = in_backoff();
+    let run = sim.starts_exactly_at(20_500, "a");
+    sim.finish(run, Outcome::Retry);
+    let run = sim.starts_exactly_at(60_500, "a");
+    assert_eq!(run.attempt, 3);
+    sim.request("a", 180_000, 180_000);
+    sim.finish(run, Outcome::Retry);
+    assert_eq!(sim.state("a"), waiting(20_000));
+    assert_eq!(sim.starts_exactly_at(80_500, "a").attempt, 1);
+}
