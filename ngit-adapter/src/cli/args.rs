@@ -16,6 +16,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Signed events in, git data fetched, events out. No server needed.
+    #[command(after_help = EXIT_STATUS)]
     Sync(SyncOptions),
     /// See it work: three repositories on three servers, all on this machine. Needs no network.
     Demo,
@@ -23,10 +24,9 @@ pub(super) enum Command {
     Serve(Box<ServeOptions>),
 }
 
-/// Reads signed nostr events, fetches the git data that they name, and lets each event go once its
-/// data is here.
-///
-/// Exit status: 0 nothing is held, 3 some events are still held, 1 failure, 2 wrong usage.
+const EXIT_STATUS: &str =
+    "Exit status: 0 nothing is held, 3 some events are still held, 1 failure, 2 wrong usage.";
+
 #[derive(Args, Debug)]
 pub(super) struct SyncOptions {
     /// One JSON event a line; `-` is standard input.

@@ -1,7 +1,13 @@
 use std::{collections::BTreeSet, error::Error, path::PathBuf, sync::Arc, time::Duration};
 
+use nostr::{
+    event::{Event, Kind},
+    filter::Filter,
+};
 use nostr_memory::MemoryDatabase;
-use purgatory_sync::{GitFetcher, Observer, Oid, OurDomain, PurgatorySync, SyncConfig, SyncEvent};
+use purgatory_sync::{
+    GitFetcher, Identifier, Observer, Oid, OurDomain, PurgatorySync, SyncConfig, SyncEvent,
+};
 use tokio::{
     sync::Notify,
     time::{Instant, MissedTickBehavior, interval, timeout, timeout_at},
@@ -10,7 +16,7 @@ use tokio::{
 use super::{Failure, args::Database};
 use crate::{
     git::{Git, Repositories, SmartHttpFetcher},
-    nip34::VerifiedEvent,
+    nip34::{self, VerifiedEvent},
     store::{Admission, AdmitError, Arrival, HeldEvent, NostrEventStore, StoreObserver, Wake},
 };
 
@@ -122,6 +128,16 @@ impl Session {
             // when the engine has asked the store at its start, so the wait has an end.
             let _ = timeout(LONGEST_BETWEEN_LOOKS, self.moved.notified()).await;
         }
+    }
+
+    /// The announcements of a repository that are served.
+    pub(super) async fn announcements(&self, of: &Identifier) -> Result<Vec<Event>, Failure> {
+        let filter = Filter::new().kind(Kind::GitRepoAnnouncement).identifier(of.as_str());
+        let found = self.store.database().query(filter).await;
+        let found = found.map_err(Failure::because("the announcements are not known"))?;
+        // A database may cut long values in its index: it must be that very identifier.
+        let names_it = |event: &Event| nip34::identifier(&event.tags).is_ok_and(|it| it == *of);
+        Ok(found.into_iter().filter(names_it).collect())
     }
 
     /// Ends the engine; fetches that are on have the grace of the configuration.

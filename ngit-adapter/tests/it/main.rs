@@ -39,6 +39,7 @@ mod support;
 mod support_events;
 mod support_program;
 mod support_server;
+mod sync_again;
 mod sync_arguments;
 mod sync_burst;
 mod sync_ending;

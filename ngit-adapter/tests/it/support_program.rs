@@ -36,6 +36,12 @@ impl SyncRun {
         Self { dir, args: Vec::new(), environment: Vec::new() }
     }
 
+    /// Other lines as input from now on.
+    pub(crate) fn rewrite(&self, events: &str) {
+        std::fs::write(self.dir.path().join("events.jsonl"), events)
+            .expect("a file can be written");
+    }
+
     pub(crate) fn arg(mut self, arg: impl Into<String>) -> Self {
         self.args.push(arg.into());
         self

@@ -41,7 +41,8 @@ pub(super) async fn run() -> Result<Exit, Failure> {
     let interrupted = cancelled_by(listen()?);
     let git = Git::find().await.map_err(Failure::because("git cannot be used"))?;
     let folder = tempfile::Builder::new().prefix("ngit-purgatory-demo-").tempdir();
-    let folder = folder.map_err(Failure::because("no temporary folder can be made"))?;
+    let folder =
+        folder.map_err(Failure::because("no temporary folder can be made (TMPDIR says where)"))?;
     let writer = LineWriter::spawn(io::stdout());
     let writer = writer.map_err(Failure::because("no thread can be started"))?;
     let paint = Paint::for_stdout();

@@ -67,6 +67,11 @@ pub(super) async fn run(options: SyncOptions) -> Result<Exit, Failure> {
         for (event, missing) in session.held(now() + LAST_LOOK).await? {
             report.held(&event, &missing).await;
         }
+        for identifier in report.unannounced() {
+            for announcement in session.announcements(&identifier).await? {
+                report.announced_before(&announcement).await;
+            }
+        }
         let summary = report.end(started.elapsed()).await;
         writers.finish(last).await?;
         Ok(summary)

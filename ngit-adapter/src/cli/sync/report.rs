@@ -1,5 +1,5 @@
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -23,9 +23,27 @@ use crate::{
 pub(super) struct Report {
     summary: Mutex<Summary>,
     json: Option<LineSink>,
-    out: Option<LineSink>,
+    out: Option<Out>,
     progress: Progress,
     said: Mutex<HashSet<(Domain, FetchErrorKind)>>,
+}
+
+/// Where released events go, and of which repositories some went.
+struct Out {
+    sink: LineSink,
+    repositories: Mutex<Written>,
+}
+
+#[derive(Default)]
+struct Written {
+    announced: BTreeSet<Identifier>,
+    released: BTreeSet<Identifier>,
+}
+
+impl Out {
+    fn lock(&self) -> MutexGuard<'_, Written> {
+        self.repositories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How many servers' failures are said.
@@ -33,6 +51,7 @@ const MAX_COMPLAINTS: usize = 1_000;
 
 impl Report {
     pub(super) fn new(json: Option<LineSink>, out: Option<LineSink>, progress: Progress) -> Self {
+        let out = out.map(|sink| Out { sink, repositories: Mutex::default() });
         Self { summary: Mutex::default(), json, out, progress, said: Mutex::default() }
     }
 
@@ -85,6 +104,20 @@ impl Report {
             reason,
         })
         .await;
+    }
+
+    /// The repositories of which events were written out, but no announcement: that was let go in an earlier run.
+    pub(super) fn unannounced(&self) -> Vec<Identifier> {
+        let Some(out) = &self.out else { return Vec::new() };
+        let written = out.lock();
+        written.released.difference(&written.announced).cloned().collect()
+    }
+
+    /// Writes an announcement out that was let go in an earlier run.
+    pub(super) async fn announced_before(&self, event: &Event) {
+        if let Some(out) = &self.out {
+            out.sink.line(event.as_json()).await;
+        }
     }
 
     /// The last line.
@@ -163,9 +196,10 @@ impl Observer for Report {
 }
 
 impl StoreObserver for Report {
-    fn announced(&self, _: &Identifier, event: &Event) {
+    fn announced(&self, identifier: &Identifier, event: &Event) {
         if let Some(out) = &self.out {
-            out.try_line(event.as_json());
+            out.sink.try_line(event.as_json());
+            out.lock().announced.insert(identifier.clone());
         }
     }
 
@@ -181,7 +215,8 @@ impl StoreObserver for Report {
             json.try_line(record.to_line());
         }
         if let Some(out) = &self.out {
-            out.try_line(event.as_json());
+            out.sink.try_line(event.as_json());
+            out.lock().released.insert(identifier.clone());
         }
     }
 }
