@@ -1,37 +1,69 @@
 //! The port to strangers' git servers.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use purgatory_sync::{
     CloneUrl, FetchError, FetchErrorKind, FetchRequest, Fetched, GitFetcher, Identifier, Oid,
 };
-use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    AddressPolicy, Git, GitError, Limits, Lookup, Repositories, SystemLookup,
+    Git, Limits, Repositories, SmartHttpFetcherBuilder,
     attempt::Attempt,
     failure::Failure,
     http::{Http, Tally},
-    quarantine,
 };
 
 /// Fetches named objects from strangers' git servers by smart HTTP, protocol v2. Cheap to clone.
 ///
 /// # What is sent
 ///
-/// One `GET <url>/info/refs?service=git-upload-pack`, then one `POST <url>/git-upload-pack` that asks for all
-/// objects with their whole history, but for what the refs of our repository reach. If the server lacks one of them it refuses all: then
-/// one more POST asks which ones it has, and a last one asks for those. So a fetch is 2 requests, 4 at most, 3 if
-/// nothing is there; a redirect on the same host adds one, three at most. From a server that cannot be asked what it has
-/// (git before 2.32), those objects come that its refs name, and the rest is [`Fetched::ask_again`].
+/// One `GET <url>/info/refs?service=git-upload-pack`, then one `POST <url>/git-upload-pack` that asks for all objects with their
+/// whole history, but for what the refs of our repository reach. If the server lacks one of them it refuses all: then one more POST
+/// asks which ones it has, and a last one asks for those. So a fetch is 2 requests, 4 at most, 3 if nothing is
+/// there; a redirect on the same host adds one, three at most. From a server that cannot be asked what it has (git before
+/// 2.32), those objects come that its refs name, and the rest is [`Fetched::ask_again`].
+///
+/// | sent | why |
+/// |---|---|
+/// | `Git-Protocol: version=2` | any object can be asked for by its name, and refs are not listed unasked |
+/// | `User-Agent: git/2.0 (ngit-adapter <version>)` | some servers answer nobody else than git |
+/// | `Accept-Encoding: identity` | nothing is unpacked but the pack, under limits; compressed answers are refused |
+/// | no cookies, no login, no referer, no `.netrc`, no proxy | nothing of this machine is told, nobody else is asked |
+/// | up to 384 `have` lines | tips of our refs and commits behind them, so that only what is new is sent |
+/// | `thin-pack`, `ofs-delta`, `no-progress`, `done` | a smaller pack, no text for people, one round |
+/// | HTTP/1.1, by TLS 1.2 or 1.3 for https | a few requests after each other need no more |
+///
+/// # Where it connects
+///
+/// To addresses that an [`AddressPolicy`](super::AddressPolicy) allows: by default to none in a private network. Names are looked up
+/// by a [`Lookup`](super::Lookup) for each connection, all addresses of the answer are checked, and the connection is made to one of
+/// that answer. Addresses in URLs are checked as the `url` crate reads them, which is what is connected to. Redirects are followed on the
+/// same host only, with the same scheme and port, or from http to https on the standard ports.
 ///
 /// # What is run
 ///
-/// `git index-pack` reads the pack as it comes, into a folder of its own beside the repositories, and checks it strictly;
-/// `git rev-list` checks that nothing is missing behind what was asked for. Only then the pack is linked into the
-/// repository. Both are run as [`Git::command`] says, under the [`Limits`].
+/// `git index-pack --stdin --fix-thin --strict` reads the pack as it comes, in a quarantine folder beside the repositories;
+/// `git rev-list --objects` then checks that nothing is missing behind what was asked for. Only then the pack is linked into the
+/// repository, its index last. Both are run as [`Git::command`] says: without the user's or the system's configuration, hooks and
+/// variables. No URL, object id or name from outside is among their arguments: object ids go to standard input, in hex.
+///
+/// | setting | why |
+/// |---|---|
+/// | `--strict`, with `badTimezone`, `missingSpaceBeforeEmail` and `zeroPaddedFilemode` ignored | hostile trees and commits are refused; these three stand in old and honest history |
+/// | `--max-input-size`, and the same count of our own | no endless pack |
+/// | `GIT_ALLOC_LIMIT`, `core.bigFileThreshold` out of reach | no object above the limit, streamed or not |
+/// | limits on address space, processor time, file size and core dumps, set before the first byte | delta bombs end the child, not us |
+/// | `--threads=1`, `core.packedGitWindowSize`, `core.packedGitLimit`, `core.deltaBaseCacheLimit` | memory that the limit can be set for |
+/// | a process group of its own, killed when the fetch is dropped | nothing works on for nobody |
+/// | the quarantine's lock as standard output | as long as the child lives, also without us, nobody sweeps its folder |
+///
+/// # Classes of failure
+///
+/// They come from statuses, exit statuses, stages and types of errors. A server's text is shown in the error's cause,
+/// escaped and cut, and decides nothing. `Corrupt` and `TooLarge` of the git that is run are told apart by its last line, which git itself writes
+/// as it dies and which holds no text of a pack.
 #[derive(Clone)]
 pub struct SmartHttpFetcher {
     shared: Arc<Shared>,
@@ -47,7 +79,13 @@ pub(super) struct Shared {
     pub(super) removals: TaskTracker,
 }
 
-type ProgressCallback = Arc<dyn Fn(&FetchProgress<'_>) + Send + Sync>;
+impl From<Shared> for SmartHttpFetcher {
+    fn from(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared) }
+    }
+}
+
+pub(super) type ProgressCallback = Arc<dyn Fn(&FetchProgress<'_>) + Send + Sync>;
 
 /// How far one fetch is.
 #[derive(Clone, Copy, Debug)]
@@ -66,15 +104,7 @@ pub struct FetchProgress<'a> {
 impl SmartHttpFetcher {
     /// A fetcher for the repositories of this folder, with settings to be made.
     pub fn builder(repositories: Repositories) -> SmartHttpFetcherBuilder {
-        SmartHttpFetcherBuilder {
-            repositories,
-            git: None,
-            policy: AddressPolicy::public_only(),
-            lookup: Arc::new(SystemLookup),
-            limits: Limits::default(),
-            roots: Vec::new(),
-            progress: None,
-        }
+        SmartHttpFetcherBuilder::new(repositories)
     }
 
     /// The repositories that it fetches into.
@@ -135,164 +165,4 @@ impl fmt::Debug for SmartHttpFetcher {
             .field("limits", &self.shared.limits)
             .finish_non_exhaustive()
     }
-}
-
-/// The settings of a [`SmartHttpFetcher`].
-#[must_use = "a builder does nothing until it is built"]
-pub struct SmartHttpFetcherBuilder {
-    repositories: Repositories,
-    git: Option<Git>,
-    policy: AddressPolicy,
-    lookup: Arc<dyn Lookup>,
-    limits: Limits,
-    roots: Vec<CertificateDer<'static>>,
-    progress: Option<ProgressCallback>,
-}
-
-impl SmartHttpFetcherBuilder {
-    /// Another git than the first one on `PATH`.
-    pub fn git(self, git: Git) -> Self {
-        Self { git: Some(git), ..self }
-    }
-
-    /// Whether servers in private networks, on this machine included, may be asked. Default: no.
-    pub fn allow_private_networks(self, allow: bool) -> Self {
-        let policy = if allow { AddressPolicy::any() } else { AddressPolicy::public_only() };
-        Self { policy, ..self }
-    }
-
-    /// Who turns host names into addresses. Default: the system. Whatever it answers is checked.
-    pub fn lookup(self, lookup: Arc<dyn Lookup>) -> Self {
-        Self { lookup, ..self }
-    }
-
-    /// All limits at once.
-    pub fn limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
-    }
-
-    /// How long a connection may take to be there. Default 10 s.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.connect_timeout = timeout;
-        self
-    }
-
-    /// How long a server may be silent. Default 30 s.
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.idle_timeout = timeout;
-        self
-    }
-
-    /// How long a fetch may take in all. Default 10 min.
-    pub fn overall_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.overall_timeout = timeout;
-        self
-    }
-
-    /// The most bytes of a pack. Default 2 GiB.
-    pub fn pack_limit(mut self, bytes: u64) -> Self {
-        self.limits.pack_bytes = bytes;
-        self
-    }
-
-    /// The most bytes of an object, unpacked. Default 512 MiB.
-    pub fn object_limit(mut self, bytes: u64) -> Self {
-        self.limits.object_bytes = bytes;
-        self
-    }
-
-    /// The most bytes of address space of a git that is run. Default 1,000,000 KiB.
-    pub fn memory_limit(mut self, bytes: u64) -> Self {
-        self.limits.memory_bytes = bytes;
-        self
-    }
-
-    /// The most processor time of a git that is run, in whole seconds. Default 5 min.
-    pub fn cpu_limit(mut self, time: Duration) -> Self {
-        self.limits.cpu = time;
-        self
-    }
-
-    /// Who is told how far a fetch is: at the end of its pack, and before that every 256 KiB. It is called between reads from the
-    /// network, so it must not block.
-    pub fn on_progress(
-        self,
-        callback: impl Fn(&FetchProgress<'_>) + Send + Sync + 'static,
-    ) -> Self {
-        Self { progress: Some(Arc::new(callback)), ..self }
-    }
-
-    /// Trusts these root certificates, in PEM, beside those of the system.
-    ///
-    /// # Errors
-    ///
-    /// [`StartError::Certificate`] if there is none in it, or one cannot be read.
-    pub fn add_root_certificates(mut self, pem: &[u8]) -> Result<Self, StartError> {
-        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        match read {
-            Ok(certificates) if !certificates.is_empty() => self.roots.extend(certificates),
-            _ => return Err(StartError::Certificate),
-        }
-        Ok(self)
-    }
-
-    /// The fetcher.
-    ///
-    /// # Errors
-    ///
-    /// [`StartError`] if git is missing or too old, or TLS or the folder of repositories cannot be used.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    pub async fn build(self) -> Result<SmartHttpFetcher, StartError> {
-        let git = match self.git {
-            Some(git) => git,
-            None => Git::find().await?,
-        };
-        let http = Http::new(self.limits, self.policy, self.lookup, &self.roots)
-            .map_err(|failure| StartError::Setup(Box::new(failure)))?;
-        let root = self.repositories.root().to_owned();
-        let swept = tokio::task::spawn_blocking(move || quarantine::sweep(&root)).await;
-        match swept {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(StartError::Setup(error.into())),
-            Err(error) => return Err(StartError::Setup(error.into())),
-        }
-        let shared = Shared {
-            repositories: self.repositories,
-            git,
-            http,
-            limits: self.limits,
-            progress: self.progress,
-            removals: TaskTracker::new(),
-        };
-        Ok(SmartHttpFetcher { shared: Arc::new(shared) })
-    }
-}
-
-impl fmt::Debug for SmartHttpFetcherBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SmartHttpFetcherBuilder")
-            .field("repositories", &self.repositories)
-            .field("git", &self.git)
-            .field("policy", &self.policy)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Why a fetcher cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// Git is missing, too old, or cannot be run.
-    #[error("git cannot be used")]
-    Git(#[from] GitError),
-    /// An additional root certificate cannot be read.
-    #[error("there is no certificate in PEM, or one that cannot be read")]
-    Certificate,
-    /// TLS or the folder of repositories cannot be used.
-    #[error("the fetcher cannot be set up")]
-    Setup(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

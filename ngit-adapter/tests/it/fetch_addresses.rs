@@ -195,6 +195,36 @@ async fn connections_go_where_the_look_up_said() {
     assert_eq!(first.requests()[0].header("host"), Some(&*format!("git.example.org:{port}")));
 }
 
+/// Never answers.
+#[derive(Debug)]
+struct Silent;
+
+#[async_trait]
+impl Lookup for Silent {
+    async fn lookup(&self, _: &str) -> Result<Vec<IpAddr>, LookupError> {
+        std::future::pending().await
+    }
+}
+
+/// G4: the time for a connection counts from the look-up, and up to the end of TLS.
+#[tokio::test]
+async fn look_ups_and_handshakes_are_part_of_connecting() {
+    let quick = std::time::Duration::from_millis(200);
+    let here = Here::with(|builder| {
+        let builder = builder.allow_private_networks(true).connect_timeout(quick);
+        builder.lookup(Arc::new(Silent))
+    })
+    .await;
+    let begun = std::time::Instant::now();
+    assert_eq!(here.fails("https://git.example.org/x", &[absent(1)]).await, Kind::Timeout);
+    let silent =
+        ScriptedServer::start_raw(|mut stream| drop(crate::fetch_server::hang(&mut stream)));
+    let url = format!("https://{}/project.git", silent.address());
+    assert_eq!(here.fails(&url, &[absent(1)]).await, Kind::Timeout);
+    // Not the 30 s that a server may be silent after that.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
 /// G6: a look-up without an answer is no proof that there is no such name.
 #[tokio::test]
 async fn a_look_up_without_answer_is_network() {

@@ -11,3 +11,6 @@ pub(super) use request::{fetch, list_refs, probe};
 pub(super) use response::{
     Band, Section, acknowledged, band, error_text, listed, pack_objects, section,
 };
+
+#[cfg(test)]
+mod tests;
