@@ -52,9 +52,10 @@ impl PushCheck<'_> {
         let target = self.target(repository).await?;
         let root = self.repositories.root().to_owned();
         let base = target.is_whole.then(|| target.objects.clone());
-        let removals = self.removals.clone();
+        // From before it is made: whoever waits for removals waits for this one.
+        let users = vec![self.removals.token()];
         let quarantine = off_worker(move || {
-            Quarantine::create(&root, base.as_deref(), vec![removals.token()])
+            Quarantine::create(&root, base.as_deref(), users)
                 .map_err(RepositoryError::because("a quarantine folder cannot be made"))
         })
         .await

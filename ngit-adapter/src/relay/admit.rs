@@ -4,15 +4,16 @@ use std::fmt;
 
 use nostr::{event::Event, types::Timestamp};
 use nostr_database::{RejectedReason, SaveEventStatus};
+use purgatory_sync::{EventStore, GitFetcher, Oid};
 
 use super::{
     limits::MAX_AHEAD,
     metrics::{self, Fate},
     policy,
-    shared::Shared,
+    shared::{LookError, Shared},
 };
 use crate::{
-    nip34::VerifiedEvent,
+    nip34::{GitEvent, VerifiedEvent},
     store::{AdmitError, Arrival, Outcome, Wake},
 };
 
@@ -34,9 +35,18 @@ pub(crate) struct Rejected {
     pub(crate) reason: String,
 }
 
+/// The most characters of a reason.
+const MAX_REASON: usize = 400;
+
 impl Rejected {
     pub(super) fn new(word: &'static str, reason: impl Into<String>) -> Self {
-        Self { word, reason: reason.into() }
+        // It may quote what somebody sent.
+        let mut reason = reason.into();
+        if let Some((end, _)) = reason.char_indices().nth(MAX_REASON) {
+            reason.truncate(end);
+            reason.push('…');
+        }
+        Self { word, reason }
     }
 
     fn invalid(reason: impl Into<String>) -> Self {
@@ -91,7 +101,8 @@ async fn try_admit(
     };
     wake(shared, &admission.wake(), arrival);
     match admission.outcome {
-        Outcome::Held { .. } | Outcome::Announced { served: false } => Ok(Accepted::Held),
+        Outcome::Held { .. } => Ok(release_if_here(shared, &event).await),
+        Outcome::Announced { served: false } => Ok(Accepted::Held),
         // The store told that it is served.
         Outcome::Announced { served: true } => Ok(Accepted::Served),
         Outcome::Passed | Outcome::Deletion { .. } => {
@@ -108,6 +119,39 @@ async fn try_admit(
         Outcome::GivenUp => {
             Err(Rejected::blocked("its data was looked for until its time was over"))
         }
+    }
+}
+
+/// Lets a held event go at once if its data is here: a state that moves or drops refs may need nothing new, and
+/// nobody could push anything for it.
+async fn release_if_here(shared: &Shared, event: &Event) -> Accepted {
+    let Ok(read) = GitEvent::read(event) else { return Accepted::Held };
+    let (Some(identifier), oids) = (read.identifier(), oids(&read)) else { return Accepted::Held };
+    if oids.is_empty() {
+        return Accepted::Held;
+    }
+    // What fails here is done by the engine later.
+    match shared.fetcher().missing(identifier, &oids).await {
+        Ok(missing) if missing.is_empty() => {}
+        _ => return Accepted::Held,
+    }
+    let released = async {
+        let here = shared.wanted_here(identifier).await?;
+        shared.store().release(identifier, &here).await?;
+        Ok::<_, LookError>(())
+    };
+    if let Err(error) = released.await {
+        tracing::warn!(%identifier, error = &error as &dyn std::error::Error, "not released at once");
+    }
+    if shared.store().holds(&event.id) { Accepted::Held } else { Accepted::Served }
+}
+
+fn oids(read: &GitEvent) -> Vec<Oid> {
+    match read {
+        GitEvent::State(state) => state.oids().collect(),
+        GitEvent::PullRequest(it) => vec![it.proposal.tip],
+        GitEvent::PullRequestUpdate(it) => vec![it.proposal.tip],
+        _ => Vec::new(),
     }
 }
 

@@ -9,7 +9,7 @@ use nostr::event::Event;
 use tokio::sync::broadcast;
 
 /// How many events a connection may be behind before it is closed.
-const MAX_BEHIND: usize = 8_192;
+const MAX_BEHIND: usize = 4_096;
 
 /// Tells every connection what is served from now on. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -34,6 +34,9 @@ pub struct Relay {
 /// How long connections have to end at a stop, beyond what requests have.
 const PATIENCE: Duration = Duration::from_secs(8);
 
+/// How many threads may read the database at once: each that waits for it may be one, and there are 512 at most.
+const MAX_READERS: u32 = 1_024;
+
 impl Relay {
     /// Opens the folders, the database and what is held, and begins to look for what is missing.
     ///
@@ -145,7 +148,8 @@ async fn open_database(
     let path = folder.join("lmdb");
     let failed = || format!("the database in {} cannot be opened", path.display());
     std::fs::create_dir_all(&path).map_err(RelayError::because(failed()))?;
-    let database = NostrLmdb::open(&path).await.map_err(RelayError::because(failed()))?;
+    let builder = NostrLmdb::builder(&path).max_readers(MAX_READERS);
+    let database = builder.build().await.map_err(RelayError::because(failed()))?;
     Ok(Arc::new(database))
 }
 

@@ -1,10 +1,12 @@
+use nostr::event::EventId;
 use purgatory_sync::{Identifier, StoreError};
 
 use super::{
     event_store::NostrEventStore,
+    held::Body,
     listing::{self, HeldEvent},
 };
-use crate::RepositoryId;
+use crate::{RepositoryId, nip34::GitEvent};
 
 impl NostrEventStore {
     /// Whether a repository was announced, by an announcement that is held or served.
@@ -28,6 +30,42 @@ impl NostrEventStore {
     /// How many events are held, announcements included.
     pub fn held_count(&self) -> usize {
         self.inner().shelf().purgatory().len()
+    }
+
+    /// Whether an event is held.
+    pub fn holds(&self, event: &EventId) -> bool {
+        self.inner().shelf().purgatory().contains(event)
+    }
+
+    /// Whether a pull request or an update, held or served, names this repository. `None` if none is known under this id.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the database cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
+    pub async fn is_about(
+        &self,
+        event: &EventId,
+        repository: &RepositoryId,
+    ) -> Result<Option<bool>, StoreError> {
+        let inner = self.inner();
+        if let Some(entry) = inner.shelf().purgatory().find(event) {
+            return Ok(match &entry.held.body {
+                Body::Proposal(proposal) => Some(proposal.repositories.contains(repository)),
+                _ => None,
+            });
+        }
+        let found = inner.database.event_by_id(event).await.map_err(|error| {
+            StoreError::new("the database could not look an event up").with_source(error)
+        })?;
+        Ok(found.and_then(|event| match GitEvent::read(&event).ok()? {
+            GitEvent::PullRequest(it) => Some(it.proposal.repositories.contains(repository)),
+            GitEvent::PullRequestUpdate(it) => Some(it.proposal.repositories.contains(repository)),
+            _ => None,
+        }))
     }
 
     /// The states, pull requests and updates of one identifier that wait, oldest first.

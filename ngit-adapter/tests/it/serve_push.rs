@@ -122,14 +122,55 @@ async fn a_push_brings_the_repository_to_the_whole_state_or_nowhere() {
     let here = relay.repository(&owner, "lantern");
     assert_eq!(here.refs(), source.refs());
 
-    let less = state_at(&owner, "lantern", 1, &[("refs/heads/main", main)]);
-    let (taken, _) = client.publish(&less).await;
-    assert!(taken);
-    let deleted = push(&source, &url, &[":dev"]);
-    let gone = here.ref_oid("dev").is_none();
-    assert!(deleted.status.success() || gone, "{}", stderr(&deleted));
-    until("the branch is gone", || here.ref_oid("dev").is_none()).await;
-    assert_eq!(here.ref_oid("main"), Some(main));
+    // One push moves a branch and takes another away.
+    let next = source.commit("main", "a", "2");
+    client.publish_held(&state_at(&owner, "lantern", 1, &[("refs/heads/main", next)])).await;
+    let refused = stderr(&push(&source, &url, &["main", "dev:refs/heads/other"]));
+    assert!(refused.contains("the signed state has no such ref"), "{refused}");
+    assert_eq!(here.refs().len(), 2);
+    assert_pushed(&push(&source, &url, &["main", ":dev"]));
+    assert_eq!(here.refs(), [("refs/heads/main".to_owned(), next)].into());
+}
+
+/// P3, R3: a state that needs nothing new is served as it comes: its refs move, and nobody has to push.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_whose_data_is_here_is_served_as_it_comes() {
+    let (relay, dir, owner) = (RelayProcess::start(), TempDir::new().unwrap(), Person::new(1));
+    let source = repo(&dir);
+    let (first, second) = (source.commit("main", "a", "1"), source.commit("main", "a", "2"));
+    let mut client = Client::connect(&relay).await;
+    client.publish_held(&relay.announcement(&owner, "lantern", &[])).await;
+    client.publish_held(&owner.state("lantern", &[("refs/heads/main", second)])).await;
+    assert_pushed(&push(&source, &relay.repository_url(&owner, "lantern"), &["main"]));
+    let back =
+        state_at(&owner, "lantern", 1, &[("refs/heads/main", first), ("refs/heads/x", second)]);
+    assert_eq!(client.publish(&back).await, (true, String::new()));
+    let here = relay.repository(&owner, "lantern");
+    assert_eq!((here.ref_oid("main"), here.ref_oid("x")), (Some(first), Some(second)));
+    assert_eq!(client.served(json!({"kinds": [30618]})).await, [back.id.to_hex()]);
+}
+
+/// G10, R7: after a push the siblings over which the state has authority have the same refs, in full.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_reaches_the_siblings() {
+    let (relay, dir) = (RelayProcess::start(), TempDir::new().unwrap());
+    let [owner, other, stranger] = [1, 2, 3].map(Person::new);
+    let source = repo(&dir);
+    let main = *source.commits("main", 3).last().unwrap();
+    let mut client = Client::connect(&relay).await;
+    client.publish_held(&relay.announcement_with(&owner, "lantern", &[], &[&other])).await;
+    client.publish_held(&relay.announcement_with(&other, "lantern", &[], &[&owner])).await;
+    client.publish_held(&relay.announcement(&stranger, "lantern", &[])).await;
+    client.publish_held(&owner.state("lantern", &[("refs/heads/main", main)])).await;
+    assert_pushed(&push(&source, &relay.repository_url(&owner, "lantern"), &["main"]));
+    for owner in [&owner, &other] {
+        let to = dir.path().join(format!("{}.git", owner.npub()));
+        let cloned = clone(&relay.repository_url(owner, "lantern"), &to, &[]);
+        assert!(cloned.status.success(), "{}", stderr(&cloned));
+        assert_eq!(TestRepo::open(to).ref_oid("main"), Some(main));
+    }
+    assert!(!relay.repository(&stranger, "lantern").path().exists());
+    assert_eq!(client.served(json!({"kinds": [30617]})).await.len(), 2);
 }
 
 /// R4, R7: a maintainer's state counts for the owner's repository, a stranger's does not.
@@ -187,6 +228,11 @@ async fn a_pull_requests_commit_comes_before_or_after_its_event() {
     assert_pushed(&push(&source, &url, &[&format!("two:{name}")]));
     assert_eq!(client.live("live").await, second.id.to_hex());
     assert_eq!(here.ref_oid(&name), Some(two));
+    let elsewhere = author.pull_request(&author, "other", one, &[]);
+    client.publish_held(&elsewhere).await;
+    let refspec = format!("one:refs/nostr/{}", elsewhere.id.to_hex());
+    let refused = stderr(&push(&source, &url, &[&refspec]));
+    assert!(refused.contains("the event is about another repository"), "{refused}");
     let refused = stderr(&push(&source, &url, &[&format!(":{name}")]));
     assert!(refused.contains("it goes when its event does"), "{refused}");
     let refused = stderr(&push(&source, &url, &["one:refs/nostr/abc"]));

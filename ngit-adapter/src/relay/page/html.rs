@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use nostr::{event::Kind, nips::nip19::ToBech32};
 
-use super::view::{Repository, View};
+use super::view::{Repository, View, counted};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -47,7 +47,7 @@ fn write_page(page: &mut String, view: &View) -> fmt::Result {
     write_released(page, view)?;
     writeln!(
         page,
-        "<p class=\"dim\">Comes again every {REFRESH} s. Version {}.</p>\n</body>\n</html>",
+        "<footer class=\"dim\">This page refreshes itself every {REFRESH} s. Version {}.</footer>\n</body>\n</html>",
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -71,8 +71,8 @@ fn write_repository(page: &mut String, it: &Repository) -> fmt::Result {
     let (name, doing) = (Name(&it.identifier), Text(&it.doing));
     writeln!(page, "<article>\n<h3>{name}</h3>\n<p>{doing}</p>")?;
     if it.attempt > 0 || it.missing > 0 {
-        let (attempt, missing) = (it.attempt, it.missing);
-        write!(page, "<p class=\"dim\">Attempt {attempt}, {missing} objects missing.")?;
+        let (attempt, missing) = (it.attempt, counted(it.missing, "object"));
+        write!(page, "<p class=\"dim\">Attempt {attempt}, {missing} missing.")?;
         if let Some(last) = &it.last {
             write!(page, " Last pass: {}.", Text(last))?;
         }
@@ -122,7 +122,7 @@ fn write_domains(page: &mut String, view: &View) -> fmt::Result {
 }
 
 fn write_released(page: &mut String, view: &View) -> fmt::Result {
-    writeln!(page, "<section id=\"released\">\n<h2>Let go of late</h2>")?;
+    writeln!(page, "<section id=\"released\">\n<h2>Released lately</h2>")?;
     if view.released.is_empty() {
         return writeln!(page, "<p class=\"dim\">Nothing since the start.</p>\n</section>");
     }

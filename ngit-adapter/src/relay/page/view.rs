@@ -108,8 +108,7 @@ async fn repository(shared: &Shared, each: IdentifierSnapshot, now: Instant) -> 
         kind: event.kind,
         why: match (event.reason, event.oids.len()) {
             (Some(reason), _) => reason.to_string(),
-            (None, 1) => "waits for 1 object".to_owned(),
-            (None, objects) => format!("waits for {objects} objects"),
+            (None, objects) => format!("waits for {}", counted(objects, "object")),
         },
     });
     Repository {
@@ -119,8 +118,11 @@ async fn repository(shared: &Shared, each: IdentifierSnapshot, now: Instant) -> 
         attempt: each.attempt,
         missing: each.missing,
         last: each.last_pass.map(|pass| {
-            let (fetches, missing) = (pass.fetches, pass.missing);
-            format!("{}, {fetches} fetches, {missing} objects missing", words(pass.why.as_str()))
+            let fetches = match pass.fetches {
+                1 => "1 fetch".to_owned(),
+                fetches => format!("{fetches} fetches"),
+            };
+            format!("{}, {fetches}", words(pass.why.as_str()))
         }),
         identifier: each.identifier.as_str().to_owned(),
     }
@@ -175,6 +177,11 @@ fn released(shared: &Shared) -> Vec<Released> {
         ago: time(Duration::from_secs(now.saturating_sub(release.at.as_secs()))),
     });
     all.collect()
+}
+
+/// A number of things, with an `s` where there are several.
+pub(super) fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 fn words(name: &str) -> String {

@@ -156,7 +156,8 @@ impl Push {
             if let PushedRef::PullRequest(id) = &command.name
                 && let Some(tip) = store.pull_request_tip(id).await.map_err(local)?
             {
-                tips.insert(*id, tip);
+                let about = store.is_about(id, &self.repository).await.map_err(local)?;
+                tips.insert(*id, (about == Some(true)).then_some(tip));
             }
         }
         let known = Known { here, states, tips };

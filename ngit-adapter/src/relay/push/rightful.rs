@@ -14,8 +14,8 @@ pub(super) struct Known {
     pub(super) here: BTreeMap<String, Oid>,
     /// The states that have authority over it, newest first.
     pub(super) states: Vec<RightfulState>,
-    /// The commits that known pull requests name.
-    pub(super) tips: BTreeMap<EventId, Oid>,
+    /// The commits that known pull requests to this repository name; none for one to another repository.
+    pub(super) tips: BTreeMap<EventId, Option<Oid>>,
 }
 
 /// What an accepted push does.
@@ -96,7 +96,8 @@ impl Known {
 fn pull_request(known: &Known, id: &EventId, new: Option<Oid>) -> Option<String> {
     match (new, known.tips.get(id)) {
         (None, _) => Some("it goes when its event does".to_owned()),
-        (Some(new), Some(tip)) if new != *tip => {
+        (Some(_), Some(None)) => Some("the event is about another repository".to_owned()),
+        (Some(new), Some(Some(tip))) if new != *tip => {
             Some(format!("the event names another commit: {tip}"))
         }
         (Some(_), _) => None,
