@@ -57,7 +57,7 @@ impl Pauses {
         })
     }
 
-    /// The server asked `key` to stay away for `delay`. Returns until when the domain is paused if
+    /// The server asked `key` to stay away for `delay`, which is capped. Returns until when the domain is paused if
     /// that became later.
     pub(crate) fn retry_after(
         &mut self,
@@ -69,7 +69,6 @@ impl Pauses {
     ) -> Option<Moment> {
         let before = self.evidence.take().filter(|seen| now < seen.forget_at);
         let two_keys = before.as_ref().is_some_and(|seen| seen.two_keys || seen.key != *key);
-        let delay = delay.min(LONGEST_RETRY_AFTER);
         let pause = if two_keys { delay } else { delay.min(window) };
         let until = now.saturating_add(pause);
         let forget_at = until.saturating_add(2 * pause);

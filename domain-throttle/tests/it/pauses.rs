@@ -169,10 +169,10 @@ fn reports_of_permits_granted_before_a_pause_count_once() {
     let grants: Vec<_> = (0..5)
         .map(|n| core.try_take(Moment::ZERO, &server, &n.to_string()).expect("open"))
         .collect();
-    for grant in grants {
-        core.settle(Moment::ZERO, grant, &server, Feedback::Broken);
+    for (grant, late) in grants.into_iter().zip([0, 0, 0, 0, 30]) {
+        core.settle(after(secs(late)), grant, &server, Feedback::Broken);
     }
-    assert_eq!(core.check(Moment::ZERO, &server, "x"), paused(secs(60)));
+    assert_eq!(core.check(after(secs(30)), &server, "x"), paused(secs(60)));
     report(&mut core, after(secs(60)), &server, "x", Feedback::Broken);
     assert_eq!(core.check(after(secs(60)), &server, "x"), paused(secs(180)));
 }
