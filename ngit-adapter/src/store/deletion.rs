@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use nostr::{
-    event::{Event, EventId},
+    event::{Event, EventId, Kind},
     key::PublicKey,
 };
 use nostr_database::{DatabaseEventStatus, RejectedReason, SaveEventStatus};
@@ -10,7 +10,7 @@ use purgatory_sync::{Identifier, StoreError};
 use super::{
     admission::{AdmitError, Outcome},
     event_store::Inner,
-    held::Held,
+    held::{Held, Slot},
     stored,
 };
 use crate::nip34;
@@ -26,6 +26,9 @@ pub(super) struct Deletion {
 /// An addressable event's kind and identifier. Its author is the deletion's.
 type Address = (u16, String);
 
+/// How many ids, and how many addresses, of one deletion count. Each costs a look.
+const MOST: usize = 1_000;
+
 impl Deletion {
     pub(super) fn read(event: &Event) -> Self {
         let values = |name| {
@@ -35,8 +38,8 @@ impl Deletion {
         Self {
             author: event.pubkey,
             created_at: event.created_at.as_secs(),
-            ids: values("e").filter_map(|id| EventId::from_hex(id).ok()).collect(),
-            addresses: values("a").filter_map(|it| address(it, &event.pubkey)).collect(),
+            ids: values("e").filter_map(|id| EventId::from_hex(id).ok()).take(MOST).collect(),
+            addresses: values("a").filter_map(|it| address(it, &event.pubkey)).take(MOST).collect(),
         }
     }
 
@@ -62,12 +65,6 @@ impl Deletion {
                     && held.kind.is_addressable()
                     && self.addresses.contains(&address()))
     }
-
-    /// The identifiers of the announcements and states that it names by their addresses.
-    fn addressed(&self) -> impl Iterator<Item = Identifier> {
-        let git = self.addresses.iter().filter(|(kind, _)| matches!(kind, 30617 | 30618));
-        git.map(|(_, identifier)| Identifier::from(identifier.as_str()))
-    }
 }
 
 impl Inner {
@@ -77,6 +74,7 @@ impl Inner {
             return Ok(Outcome::Duplicate);
         }
         let deletion = Deletion::read(event);
+        let served = self.served_of(&deletion).await?;
         // Saved first: what comes later than its deletion finds it there.
         let saved =
             self.database.save_event(event).await.map_err(|error| {
@@ -88,40 +86,71 @@ impl Inner {
         {
             return Ok(Outcome::Deleted);
         }
-        let mut identifiers = Vec::new();
-        for identifier in self.touched(&deletion) {
-            if self.delete_of(&identifier, &deletion).await? {
-                identifiers.push(identifier);
-            }
+        let mut identifiers = self.held_of(&deletion);
+        for identifier in &identifiers {
+            let _pass = self.gates.enter(identifier).await;
+            self.delete_held(identifier, &deletion);
         }
-        Ok(Outcome::Deletion { identifiers })
+        for identifier in &served {
+            let _pass = self.gates.enter(identifier).await;
+            // Without what went, other states may lead.
+            let look = self.look(identifier).await?;
+            self.follow(&look, &look.served_owners()).await?;
+        }
+        self.flush().await?;
+        identifiers.extend(served);
+        Ok(Outcome::Deletion { identifiers: identifiers.into_iter().collect() })
     }
 
-    /// The identifiers that a deletion may be about.
-    fn touched(&self, deletion: &Deletion) -> BTreeSet<Identifier> {
+    /// The identifiers of the held events that it is about.
+    fn held_of(&self, deletion: &Deletion) -> BTreeSet<Identifier> {
         let shelf = self.shelf();
-        let held = deletion.ids.iter().filter_map(|id| shelf.purgatory().find(id));
-        held.map(|entry| entry.held.identifier.clone()).chain(deletion.addressed()).collect()
+        let purgatory = shelf.purgatory();
+        let by_id = deletion.ids.iter().filter_map(|id| purgatory.find(id)).map(|it| &it.held);
+        let by_address = deletion.addresses.iter().filter_map(|(kind, identifier)| {
+            let slot = match kind {
+                30617 => Slot::Announcement(deletion.author),
+                30618 => Slot::State(deletion.author),
+                _ => return None,
+            };
+            purgatory.in_slot(&Identifier::from(identifier.as_str()), &slot)
+        });
+        let about = by_id.chain(by_address).filter(|held| deletion.covers_held(held));
+        about.map(|held| held.identifier.clone()).collect()
     }
 
-    async fn delete_of(
-        &self,
-        identifier: &Identifier,
-        deletion: &Deletion,
-    ) -> Result<bool, StoreError> {
-        let _pass = self.gates.enter(identifier).await;
+    fn delete_held(&self, identifier: &Identifier, deletion: &Deletion) {
         let gone: Vec<EventId> = {
             let shelf = self.shelf();
             let held = shelf.purgatory().entries(identifier).iter().map(|entry| &entry.held);
             held.filter(|held| deletion.covers_held(held)).map(|held| held.id).collect()
         };
         self.let_go(&gone);
-        self.flush().await?;
-        // Without the announcement or the state that went, other states may lead.
-        let look = self.look(identifier).await?;
-        let owners = look.served_owners();
-        self.follow(&look, &owners).await?;
-        Ok(!gone.is_empty() || !owners.is_empty())
+    }
+
+    /// The identifiers of the served announcements and states that it is about.
+    async fn served_of(&self, deletion: &Deletion) -> Result<BTreeSet<Identifier>, StoreError> {
+        let mut identifiers = BTreeSet::new();
+        for id in &deletion.ids {
+            if let Some(event) = stored::event(&*self.database, id).await?
+                && event.kind.is_addressable()
+                && deletion.covers(&event)
+            {
+                identifiers.extend(nip34::identifier(&event.tags).ok());
+            }
+        }
+        for (kind, identifier) in &deletion.addresses {
+            let identifier = Identifier::from(identifier.as_str());
+            let kind = Kind::from_u16(*kind);
+            if matches!(kind, Kind::GitRepoAnnouncement | Kind::RepoState)
+                && stored::newest_of(&*self.database, deletion.author, kind, &identifier)
+                    .await?
+                    .is_some()
+            {
+                identifiers.insert(identifier);
+            }
+        }
+        Ok(identifiers)
     }
 }
 

@@ -108,8 +108,15 @@ pub(super) async fn tip(
     database: &dyn NostrDatabase,
     id: &EventId,
 ) -> Result<Option<Oid>, StoreError> {
-    let event = database.event_by_id(id).await;
-    Ok(event.map_err(failed("the database could not be asked"))?.as_ref().and_then(tip_of))
+    Ok(event(database, id).await?.as_ref().and_then(tip_of))
+}
+
+/// An event that is served.
+pub(super) async fn event(
+    database: &dyn NostrDatabase,
+    id: &EventId,
+) -> Result<Option<Event>, StoreError> {
+    database.event_by_id(id).await.map_err(failed("the database could not be asked"))
 }
 
 fn tip_of(event: &Event) -> Option<Oid> {

@@ -81,6 +81,22 @@ async fn a_deleted_announcement_takes_its_authority_with_it() {
     assert_eq!(world.refs.main(1, "r"), Some(oid(3)));
     world.admit(&event(2, 5, 4, &[&["a", &coordinate(2, "r")]])).await;
     assert_eq!(world.refs.main(1, "r"), Some(oid(1)));
+    // By its id, too.
+    let world = World::new().await;
+    let trusting = announcement(1, "r", 1, &[2]);
+    world.admit(&trusting).await;
+    world.admit(&announcement(2, "r", 1, &[])).await;
+    world.admit(&state(2, "r", 2, &[oid(2)])).await;
+    world.release("r", &[oid(2)]).await;
+    let calls = world.refs.calls.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(
+        world.admit(&event(1, 5, 4, &[&["e", &trusting.id.to_hex()]])).await.wake(),
+        changed()
+    );
+    assert!(!world.is_stored(&trusting).await);
+    // Somebody without anything there costs nobody a look at the refs.
+    world.admit(&event(6, 5, 4, &[&["a", &coordinate(6, "r")]])).await;
+    assert!(world.refs.calls.load(std::sync::atomic::Ordering::Relaxed) <= calls + 1);
     // A held one, too.
     let world = World::new().await;
     world.admit(&announcement(1, "r", 1, &[])).await;

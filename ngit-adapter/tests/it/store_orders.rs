@@ -215,6 +215,11 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+proptest! {
+    // Each case is a dozen lives with a disk of its own: a quarter as many.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(4)))]
 
     /// R8: killed at any step of any release, and started again from what the disk has: the same end.
     #[test]

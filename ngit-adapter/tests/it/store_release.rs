@@ -7,7 +7,7 @@ use purgatory_sync::{EventStore, Identifier, Origin};
 
 use crate::store_support::*;
 
-/// R3: a state goes when all its objects are here, and its announcement goes with it.
+/// R2, R3: a state is not served before all its objects are here, and its announcement goes with it.
 #[tokio::test]
 async fn a_state_goes_with_its_announcement_once_all_its_objects_are_here() {
     let world = World::new().await;
