@@ -11,7 +11,7 @@ use std::{
 use purgatory_sync::{CloneUrl, FetchErrorKind};
 use reqwest::{
     Client, Response,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, PRAGMA},
+    header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, PRAGMA},
     redirect,
 };
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
@@ -57,6 +57,10 @@ const MAX_REDIRECTS: u32 = 3;
 const ADVERTISEMENT: &str = "application/x-git-upload-pack-advertisement";
 const REQUEST: &str = "application/x-git-upload-pack-request";
 const RESULT: &str = "application/x-git-upload-pack-result";
+
+/// A server may refuse a request before it has read all of it, and then closes the connection, which the next request would
+/// notice too late. After a body above this size a new connection is made.
+const MAX_REUSED: usize = 8 << 10;
 
 /// Capabilities are a few hundred bytes.
 const MAX_ADVERTISEMENT: u64 = 64 << 10;
@@ -115,7 +119,11 @@ impl Http {
         tally: &'a Tally,
     ) -> Result<Body<'a>, Failure> {
         let url = with_path(&remote.repository, "git-upload-pack");
-        let request = self.client.post(url.clone()).headers(headers(Some(REQUEST))).body(body);
+        let mut headers = headers(Some(REQUEST));
+        if body.len() > MAX_REUSED {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let request = self.client.post(url.clone()).headers(headers).body(body);
         let response = self.send(&url, request, tally).await?;
         check_status(&response)?;
         check_type(&response, RESULT)?;
