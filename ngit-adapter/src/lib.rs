@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod cli;
+mod file_lock;
 pub mod git;
 pub mod nip34;
 mod ref_keeper;

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fs::{File, TryLockError},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
@@ -11,6 +10,7 @@ use std::{
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
 
 use super::{RepositoryError, repositories::off_worker};
+use crate::file_lock::FileLock;
 
 /// The lock file in a repository. It stays there; the lock on it ends with its process, however that ends.
 const LOCK_FILE: &str = "ngit.lock";
@@ -31,7 +31,7 @@ pub(crate) struct Locks {
 #[derive(Debug)]
 pub struct RepositoryLock {
     // In this order: the next one in the queue must find the file unlocked.
-    _file: File,
+    _file: FileLock,
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -65,7 +65,7 @@ impl Locks {
 
 /// Takes the lock against other processes. The turn in the queue is ours, so at most one task per repository waits here.
 #[expect(clippy::disallowed_methods, reason = "a lock of another process can only be looked at")]
-async fn lock_file(repository: &Path) -> Result<File, RepositoryError> {
+async fn lock_file(repository: &Path) -> Result<FileLock, RepositoryError> {
     let mut waited = Duration::ZERO;
     loop {
         let path = repository.join(LOCK_FILE);
@@ -85,13 +85,7 @@ async fn lock_file(repository: &Path) -> Result<File, RepositoryError> {
 }
 
 /// The lock, if nobody has it.
-fn try_lock(path: &Path) -> Result<Option<File>, RepositoryError> {
-    let failed = || format!("cannot lock {}", path.display());
-    let file = File::options().create(true).truncate(false).write(true).open(path);
-    let file = file.map_err(RepositoryError::because(failed()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(RepositoryError::new(failed()).with_source(error)),
-    }
+fn try_lock(path: &Path) -> Result<Option<FileLock>, RepositoryError> {
+    let what = || format!("cannot lock {}", path.display());
+    FileLock::try_take(path).map_err(RepositoryError::because(what()))
 }

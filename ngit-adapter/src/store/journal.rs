@@ -1,5 +1,5 @@
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions},
     io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
@@ -8,6 +8,7 @@ use super::{
     record::{self, Replay},
     shelf::Snapshot,
 };
+use crate::file_lock::FileLock;
 
 /// The file in which everything that is held outlives the process.
 ///
@@ -22,7 +23,7 @@ pub(super) struct Journal {
     durable: u64,
     suspect: bool,
     /// Held as long as the journal is: no second process may write it.
-    _lock: File,
+    _lock: FileLock,
 }
 
 const HEADER: &str = "ngit-purgatory journal 1\n";
@@ -134,16 +135,11 @@ fn read_all(path: &Path, file: &File, mut replay: impl FnMut(Replay) -> bool) ->
     Ok(whole)
 }
 
-fn lock(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let what = format!("{} is in use by another process", path.display());
-            Err(io::Error::new(io::ErrorKind::WouldBlock, what))
-        }
-        Err(TryLockError::Error(error)) => Err(error),
-    }
+fn lock(path: &Path) -> io::Result<FileLock> {
+    FileLock::try_take(path)?.ok_or_else(|| {
+        let what = format!("{} is in use by another process", path.display());
+        io::Error::new(io::ErrorKind::WouldBlock, what)
+    })
 }
 
 /// The path with another ending behind its own.
