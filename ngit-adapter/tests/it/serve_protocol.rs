@@ -101,8 +101,11 @@ async fn an_announcement_has_to_list_this_service() {
             [vec!["d", "a"], vec!["clone", clone], vec!["relays", "wss://x.example", relays]];
         owner.sign(Kind::GitRepoAnnouncement, SOME_TIME, &tags)
     };
-    let foreign = format!("http://127.0.0.1.example.org:{port}/x.git");
-    for clone in ["https://git.example.org/a.git", &foreign, &other, ""] {
+    let npub = owner.npub();
+    let foreign = format!("http://127.0.0.1.example.org:{port}/{npub}/a.git");
+    let further = format!("https://git.example.org/{npub}/a.git");
+    let other_port = own.replace(&format!(":{port}/"), ":1/");
+    for clone in ["https://git.example.org/a.git", &foreign, &further, &other_port, &other, ""] {
         let (taken, why) = client.publish(&sign(clone, &socket)).await;
         assert!(!taken && why.starts_with("blocked: its `clone` does not list"), "{clone}: {why}");
     }
@@ -162,7 +165,9 @@ async fn each_event_comes_once_whether_stored_or_live() {
     let mut writer = Client::connect(&relay).await;
     writer.publish_held(&relay.announcement(&owner, "lantern", &[])).await;
     let a = format!("30617:{}:lantern", owner.key().to_hex());
-    const PATCHES: u32 = 200;
+    const PATCHES: u32 = 400;
+    const READERS: usize = 8;
+    const SUBSCRIPTIONS: usize = 20;
     let patches: Vec<_> = (0..PATCHES)
         .map(|number| author.sign(Kind::GitPatch, SOME_TIME + u64::from(number), &[["a", &a]]))
         .collect();
@@ -170,32 +175,41 @@ async fn each_event_comes_once_whether_stored_or_live() {
     wanted.sort();
     let writing = tokio::spawn(async move {
         for patch in &patches {
-            assert!(writer.publish(patch).await.0);
+            let json: Value = serde_json::from_str(&patch.as_json()).unwrap();
+            writer.send(&json!(["EVENT", json])).await;
+        }
+        for patch in &patches {
+            assert_eq!(writer.expect().await, json!(["OK", patch.id.to_hex(), true, ""]));
         }
     });
-    let readers = (0..8).map(|_| async {
+    let readers = (0..READERS).map(|_| async {
         let mut reader = Client::connect(&relay).await;
-        let mut seen = Vec::new();
-        for name in ["one", "two", "three"] {
-            reader.send(&json!(["REQ", name, {"kinds": [1617]}])).await;
-        }
-        while seen.len() < 3 * usize::try_from(PATCHES).unwrap() {
+        let mut seen = std::collections::BTreeMap::<String, Vec<String>>::new();
+        let (mut opened, mut heard) = (0, 0);
+        // Subscriptions are opened one after the other while patches come.
+        while opened < SUBSCRIPTIONS || heard < SUBSCRIPTIONS * wanted.len() {
+            if opened < SUBSCRIPTIONS && heard >= opened * 40 {
+                reader.send(&json!(["REQ", format!("s{opened}"), {"kinds": [1617]}])).await;
+                opened += 1;
+            }
             let said = reader.expect().await;
             if said[0] == "EVENT" {
-                seen.push((said[1].to_string(), said[2]["id"].as_str().unwrap().to_owned()));
+                let name = said[1].as_str().unwrap().to_owned();
+                seen.entry(name).or_default().push(said[2]["id"].as_str().unwrap().to_owned());
+                heard += 1;
             }
         }
         // Whatever came twice would come before this answer.
         reader.send(&json!(["COUNT", "end", {"kinds": [1617]}])).await;
-        assert_eq!(reader.expect().await[0], "COUNT");
+        let said = reader.expect().await;
+        assert!(matches!(said[0].as_str(), Some("COUNT" | "EOSE")), "{said}");
         seen
     });
     for seen in futures::future::join_all(readers).await {
-        for name in ["\"one\"", "\"two\"", "\"three\""] {
-            let mut of_one: Vec<_> =
-                seen.iter().filter(|(it, _)| it == name).map(|(_, id)| id.clone()).collect();
-            of_one.sort();
-            assert_eq!(of_one, wanted);
+        assert_eq!(seen.len(), SUBSCRIPTIONS);
+        for (name, mut ids) in seen {
+            ids.sort();
+            assert_eq!(ids, wanted, "{name}");
         }
     }
     writing.await.expect("all were taken");

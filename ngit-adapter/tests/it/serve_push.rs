@@ -11,6 +11,7 @@ use crate::{
     },
     support::TestRepo,
     support_events::Person,
+    support_server::TestServer,
 };
 
 fn repo(dir: &TempDir) -> TestRepo {
@@ -337,4 +338,26 @@ async fn a_client_that_goes_leaves_nothing_behind() {
     until("the quarantine is empty", || quarantines(&relay) == 0).await;
     assert!(relay.repository(&owner, "lantern").object_files().is_empty());
     assert_pushed(&push(&source, &relay.repository_url(&owner, "lantern"), &["main"]));
+}
+
+/// R2: git data that is here before its event may be served is not served either.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_fetched_in_part_is_not_served() {
+    let relay = RelayProcess::start_with(&["--sync-default-delay-secs=1"], &[]);
+    let (dir, owner) = (TempDir::new().unwrap(), Person::new(1));
+    let source = TestRepo::init(dir.path().join("lantern.git"));
+    let main = source.commit("main", "a", "1");
+    let server = TestServer::start("127.0.0.2", dir.path());
+    let nowhere = "ab".repeat(20).parse().unwrap();
+    let mut client = Client::connect(&relay).await;
+    let url = server.url("lantern.git");
+    client.publish_held(&relay.announcement(&owner, "lantern", &[&url])).await;
+    let refs = [("refs/heads/main", main), ("refs/heads/dev", nowhere)];
+    client.publish_held(&owner.state("lantern", &refs)).await;
+    let here = relay.repository(&owner, "lantern");
+    until("a part is here", || here.path().exists() && !here.object_files().is_empty()).await;
+    assert!(here.is_complete(main));
+    let url = relay.repository_url(&owner, "lantern");
+    assert!(!clone(&url, &dir.path().join("clone.git"), &[]).status.success());
+    assert!(client.served(json!({})).await.is_empty());
 }

@@ -147,3 +147,111 @@ pub(super) fn lacking(state: &StateRefs, missing: &[Oid]) -> Option<(RefName, Oi
     let mut refs = state.refs.iter();
     refs.find(|(_, oid)| missing.contains(oid)).map(|(name, oid)| (name.clone(), *oid))
 }
+
+#[cfg(test)]
+mod tests {
+    use nostr::key::{Keys, PublicKey};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn author() -> PublicKey {
+        let secret = "0000000000000000000000000000000000000000000000000000000000000003";
+        Keys::parse(secret).expect("a key").public_key()
+    }
+
+    fn oid(number: u8) -> Oid {
+        Oid::sha1([number + 1; 20])
+    }
+
+    fn name(number: u8) -> RefName {
+        format!("refs/heads/b{number}").parse().expect("a branch")
+    }
+
+    fn state(refs: &[(u8, u8)], served: bool) -> RightfulState {
+        let refs = refs.iter().map(|(at, to)| (name(*at), oid(*to))).collect();
+        RightfulState { author: author(), refs: StateRefs { refs, ..StateRefs::default() }, served }
+    }
+
+    fn known(here: &[(u8, u8)], states: Vec<RightfulState>) -> Known {
+        let here = here.iter().map(|(at, to)| (name(*at).as_str().to_owned(), oid(*to))).collect();
+        Known { here, states, tips: BTreeMap::new() }
+    }
+
+    fn command(at: u8, old: Option<u8>, new: Option<u8>) -> Command {
+        Command { name: PushedRef::State(name(at)), old: old.map(oid), new: new.map(oid) }
+    }
+
+    fn reason(known: &Known, command: Command) -> String {
+        judge(known, &[command]).expect_err("it is refused").0.remove(0)
+    }
+
+    /// R5, R7: a push may go to a state that would move the refs, or to the one that did last, and to no older one.
+    #[test]
+    fn only_states_that_lead_count() {
+        let states = vec![state(&[(0, 3)], false), state(&[(0, 2)], true), state(&[(0, 1)], false)];
+        let known = known(&[(0, 0)], states);
+        for new in [3, 2] {
+            let plan = judge(&known, &[command(0, Some(0), Some(new))]).expect("it leads");
+            assert_eq!(plan.state.map(|it| it.refs[&name(0)]), Some(oid(new)));
+        }
+        let why = reason(&known, command(0, Some(0), Some(1)));
+        assert_eq!(why, format!("the signed state says {}", oid(3)));
+    }
+
+    /// R7: the reasons are those of the state that the push fits best.
+    #[test]
+    fn the_reasons_are_those_of_the_closest_state() {
+        let states = vec![state(&[(0, 5), (1, 5)], false), state(&[(0, 1), (1, 2)], false)];
+        let known = known(&[], states);
+        let commands = [command(0, None, Some(1)), command(1, None, Some(3))];
+        let refused = judge(&known, &commands).expect_err("it fits neither").0;
+        assert_eq!(refused, [OTHER.to_owned(), format!("the signed state says {}", oid(2))]);
+    }
+
+    #[test]
+    fn what_is_stale_or_named_twice_is_refused() {
+        let known = known(&[(0, 0)], vec![state(&[(0, 1)], false)]);
+        assert!(reason(&known, command(0, None, Some(1))).contains("fetch first"));
+        let twice = [command(0, Some(0), Some(1)), command(0, Some(0), Some(1))];
+        let refused = judge(&known, &twice).expect_err("it is named twice").0;
+        assert_eq!(refused, [OTHER, "it is named twice"]);
+        let nobody = Known { states: Vec::new(), ..known };
+        assert!(
+            reason(&nobody, command(0, Some(0), Some(1))).starts_with("no state with authority")
+        );
+    }
+
+    proptest! {
+        /// R7: a push is accepted if and only if, applied to what is here, each ref that it names is what a leading
+        /// state says.
+        #[test]
+        fn a_push_is_judged_as_by_trying_it(
+            here in prop::collection::btree_map(0_u8..3, 0_u8..3, 0..3),
+            states in prop::collection::vec(
+                (prop::collection::btree_map(0_u8..3, 0_u8..3, 1..3), any::<bool>()), 0..4),
+            pushed in prop::collection::btree_map(0_u8..3, prop::option::of(0_u8..3), 1..3),
+        ) {
+            let pairs = |map: &BTreeMap<u8, u8>| map.iter().map(|(at, to)| (*at, *to)).collect::<Vec<_>>();
+            let all = states.iter().map(|(refs, served)| state(&pairs(refs), *served)).collect();
+            let known = known(&pairs(&here), all);
+            let commands: Vec<_> =
+                pushed.iter().map(|(at, new)| command(*at, here.get(at).copied(), *new)).collect();
+            let mut after = here.clone();
+            for (at, new) in &pushed {
+                match new {
+                    Some(new) => { after.insert(*at, *new); }
+                    None => { after.remove(at); }
+                }
+            }
+            let mut fits = false;
+            for (refs, served) in &states {
+                fits |= pushed.keys().all(|at| after.get(at) == refs.get(at));
+                if *served {
+                    break;
+                }
+            }
+            prop_assert_eq!(judge(&known, &commands).is_ok(), fits);
+        }
+    }
+}
