@@ -58,14 +58,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
+    use sha2::{Digest, Sha256};
 
     use super::*;
 
+    /// Ids as events have them, hashes: the protocol tells sets apart by the sum of their ids, so that ids that
+    /// depend on each other would look alike.
     fn item(number: u32) -> (EventId, Timestamp) {
-        let mut bytes = [7; 32];
-        bytes[..4].copy_from_slice(&number.wrapping_mul(2_654_435_761).to_be_bytes());
-        bytes[28..].copy_from_slice(&number.to_be_bytes());
-        (EventId::from_byte_array(bytes), Timestamp::from(1_700_000_000 + u64::from(number % 97)))
+        let id = EventId::from_byte_array(Sha256::digest(number.to_be_bytes()).into());
+        (id, Timestamp::from(1_700_000_000 + u64::from(number % 97)))
     }
 
     fn storage(numbers: &BTreeSet<u32>) -> NegentropyStorageVector {
