@@ -1,1 +1,0 @@
-//! Small programs for those who add the crates to their own projects.
