@@ -124,12 +124,20 @@ impl Inner {
     async fn hold(&self, held: Arc<Held>) -> Result<(), AdmitError> {
         let id = held.id;
         let entry = Entry::new(held, self.config.deadline(self.now()));
-        if let Inserted::Full(what, how_many) = self.shelf().hold(entry, &self.config) {
-            return Err(AdmitError::Full(what, how_many));
-        }
-        // The gate was passed alone, so it is new. What could not be made durable was not taken.
+        let inserted = self.shelf().hold(entry, &self.config);
+        // The gate was passed alone, so it is new.
+        let replaced = match inserted {
+            Inserted::New { replaced } => replaced,
+            Inserted::Full(what, how_many) => return Err(AdmitError::Full(what, how_many)),
+            Inserted::Duplicate | Inserted::Superseded => None,
+        };
+        // What could not be made durable was not taken, and takes nobody's place.
         if let Err(error) = self.flush().await {
-            self.shelf().let_go(&id);
+            let mut shelf = self.shelf();
+            shelf.let_go(&id);
+            if let Some(replaced) = replaced {
+                shelf.hold(replaced, &self.config);
+            }
             return Err(error.into());
         }
         Ok(())

@@ -54,7 +54,7 @@ impl Entry {
 #[derive(Debug)]
 pub(super) enum Inserted {
     /// It is held; this one of the same author is not any more.
-    New { replaced: Option<Arc<Held>> },
+    New { replaced: Option<Entry> },
     /// It was held already.
     Duplicate,
     /// A newer one of the same author is held.
@@ -72,7 +72,7 @@ impl Purgatory {
         let slot = held.slot();
         let replaced = match self.entry(&held.identifier, &slot) {
             Some(other) if other.held.version() > held.version() => return Inserted::Superseded,
-            Some(other) => Some(Arc::clone(&other.held)),
+            Some(other) => Some(other.held.id),
             None => None,
         };
         if replaced.is_none()
@@ -80,9 +80,7 @@ impl Purgatory {
         {
             return Inserted::Full(what, how_many);
         }
-        if let Some(replaced) = &replaced {
-            self.remove(&replaced.id);
-        }
+        let replaced = replaced.and_then(|id| self.remove(&id));
         self.put(entry);
         Inserted::New { replaced }
     }

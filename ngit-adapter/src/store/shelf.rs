@@ -72,10 +72,11 @@ impl Shelf {
         let (until, hunted) = (entry.deadline, entry.hunted);
         let inserted = self.purgatory.insert(entry, config);
         if let Inserted::New { replaced } = &inserted {
-            if let Some(replaced) = replaced {
-                self.note(&Record::Gone(replaced.id));
-            }
+            // In this order: a kill between the two lines must not cost both events.
             self.note(&Record::Held { until, hunted, json: &held.json });
+            if let Some(replaced) = replaced {
+                self.note(&Record::Gone(replaced.held.id));
+            }
         }
         inserted
     }

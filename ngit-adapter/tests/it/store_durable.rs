@@ -1,6 +1,7 @@
 //! R8: what was acknowledged is there after any end of the process, and a damaged file is no dead end.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, OpenOptions},
     io::Write,
     path::Path,
@@ -223,6 +224,53 @@ async fn an_event_that_cannot_be_written_is_not_acknowledged() {
     world.restart(&journal).await;
     let held = world.held().await;
     assert!(held.contains(&first.id) && held.contains(&second.id) && !held.contains(&refused.id));
+}
+
+/// R8, P8: an event that was not taken for want of room on the disk has not cost the older one of its author.
+#[tokio::test]
+async fn an_event_that_cannot_be_written_leaves_the_one_that_it_would_replace() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("below");
+    let journal = below.join("journal");
+    let mut world = world(&journal).await;
+    let many: Vec<_> = (1..1_500).map(oid).collect();
+    let away = folder.path().join("away");
+    fs::rename(&below, &away).unwrap();
+    let mut kept = None;
+    let mut is_refused = false;
+    for at in 0..60 {
+        let event = state(3, "r", at, &many);
+        if world.try_admit(&event).await.is_err() {
+            is_refused = true;
+            break;
+        }
+        kept = Some(event);
+    }
+    assert!(is_refused, "the journal wants to be written anew");
+    let kept = BTreeSet::from([kept.unwrap().id]);
+    assert_eq!(world.held().await, kept);
+    fs::rename(&away, &below).unwrap();
+    world.admit(&pull_request(5, &[1], "s", 1, oid(1))).await;
+    world.restart(&journal).await;
+    assert!(world.held().await.is_superset(&kept));
+}
+
+/// R8: killed at any byte of the write by which a newer event takes the place of an older one: one of the two is held.
+#[tokio::test]
+async fn a_kill_while_an_event_is_replaced_costs_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let mut world = world(&journal).await;
+    world.admit(&state(1, "r", 1, &[oid(1)])).await;
+    let older = fs::metadata(&journal).unwrap().len();
+    world.admit(&state(1, "r", 2, &[oid(2)])).await;
+    let whole = fs::read(&journal).unwrap();
+    let cut = folder.path().join("cut");
+    for at in usize::try_from(older).unwrap()..=whole.len() {
+        fs::write(&cut, &whole[..at]).unwrap();
+        world.restart(&cut).await;
+        assert_eq!(world.held().await.len(), 1, "cut at {at} of {}", whole.len());
+    }
 }
 
 /// R8: many who wait for the disk at once are served together.
