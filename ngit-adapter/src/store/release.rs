@@ -88,7 +88,12 @@ impl Inner {
         if let Err(conflict) = self.set_refs(look, held, &owners, state.as_ref()).await? {
             return Ok(self.keep(held, conflict));
         }
-        match self.save(held, &event).await? {
+        let saved = self.save(held, &event).await?;
+        if state.is_some() && !matches!(saved, Saved::Yes) {
+            // The refs have moved to a state that is not served: back to the one that is.
+            self.follow(look, &owners).await?;
+        }
+        match saved {
             Saved::Yes => {}
             Saved::Never(why) => return Ok(self.drop_one(look, held, why)),
             Saved::Refused(why) => {
@@ -123,7 +128,12 @@ impl Inner {
             DatabaseEventStatus::Deleted => return Ok(Some("its author deleted it")),
             DatabaseEventStatus::NotExistent => {}
         }
-        Ok(self.is_superseded(held).await?.then_some("its author has a newer one"))
+        if self.is_superseded(held).await? {
+            return Ok(Some("its author has a newer one"));
+        }
+        // By its address, too: the database would refuse it only after the refs have moved.
+        let deleted = stored::is_deleted(&*self.database, event).await?;
+        Ok(deleted.then_some("its author deleted it"))
     }
 
     /// The first step of a release. The inner error is a conflict: nothing will change it but another event.
@@ -201,14 +211,14 @@ impl Inner {
     }
 
     fn drop_one(&self, look: &mut Look, held: &Held, why: &'static str) -> Step {
-        tracing::debug!(identifier = %look.identifier, event_id = %held.id, why, "held event dropped");
+        tracing::debug!(identifier = look.identifier.as_str(), event_id = %held.id, why, "held event dropped");
         self.let_go(&[held.id]);
         look.forget(held);
         Step::Dropped
     }
 
     fn keep(&self, held: &Held, why: String) -> Step {
-        tracing::warn!(identifier = %held.identifier, event_id = %held.id, why, "processing failed");
+        tracing::warn!(identifier = held.identifier.as_str(), event_id = %held.id, why, "processing failed");
         self.shelf().set_trouble(&held.id, Some(why.into()));
         Step::Stays
     }
@@ -255,10 +265,10 @@ fn owners(look: &Look, held: &Held) -> Vec<PublicKey> {
 }
 
 fn log_release(look: &Look, held: &Held, repositories: usize) {
-    let (identifier, event_id) = (&look.identifier, &held.id);
+    let (identifier, event_id) = (look.identifier.as_str(), &held.id);
     if matches!(held.body, Body::State(_)) {
-        tracing::info!(%identifier, %event_id, repos_synced = repositories, "state synced");
+        tracing::info!(identifier, %event_id, repos_synced = repositories, "state synced");
     } else {
-        tracing::info!(%identifier, %event_id, repos_synced = repositories, "pull request synced");
+        tracing::info!(identifier, %event_id, repos_synced = repositories, "pull request synced");
     }
 }

@@ -122,3 +122,27 @@ async fn a_deletion_that_only_the_database_knows_counts_at_the_release() {
     assert_eq!(world.release("r", &[oid(1)]).await.held, 0);
     assert!(world.told().is_empty());
 }
+
+/// G9, R3: refs are those of released events: a state that was deleted by its address moves none, and one that the
+/// database then does not take moves them back.
+#[tokio::test]
+async fn a_state_that_is_not_served_leaves_no_refs_moved() {
+    use nostr_database::{NostrDatabase, RejectedReason};
+    let world = World::new().await;
+    world.admit(&announcement(1, "r", 1, &[2])).await;
+    world.admit(&state(1, "r", 2, &[oid(1)])).await;
+    world.release("r", &[oid(1)]).await;
+    let calls = || world.refs.calls.load(std::sync::atomic::Ordering::Relaxed);
+    let before = calls();
+    world.admit(&state(2, "r", 3, &[oid(2)])).await;
+    let address = coordinate(2, "r").replacen("30617", "30618", 1);
+    world.database.save_event(&event(2, 5, 4, &[&["a", &address]])).await.unwrap();
+    assert_eq!(world.release("r", &[oid(2)]).await.held, 0);
+    assert_eq!((calls(), world.refs.main(1, "r")), (before, Some(oid(1))));
+
+    let refused = state(2, "r", 5, &[oid(3)]);
+    world.admit(&refused).await;
+    world.database.refuses.lock().unwrap().insert(refused.id, RejectedReason::Other);
+    assert_eq!(world.release("r", &[oid(3)]).await.held, 1);
+    assert_eq!(world.refs.main(1, "r"), Some(oid(1)));
+}
