@@ -44,7 +44,7 @@ impl NostrEventStore {
         while let Some((id, identifier)) = inner.next_expired(now) {
             let _pass = inner.gates.enter(&identifier).await;
             if inner.give_up(&id, now) {
-                tracing::debug!(%identifier, event_id = %id, "held event given up");
+                tracing::debug!(identifier = identifier.as_str(), event_id = %id, "held event given up");
                 gone.events.push(id);
                 gone.identifiers.insert(identifier);
             }

@@ -42,7 +42,7 @@ impl Inner {
         for identifier in identifiers {
             if let Err(error) = self.recover_one(&identifier).await {
                 // The next release or announcement of the repository does it.
-                tracing::warn!(%identifier, %error, "processing failed");
+                tracing::warn!(identifier = identifier.as_str(), %error, "processing failed");
             }
         }
     }
@@ -91,10 +91,10 @@ impl Inner {
                 look.serve(held);
             }
             Saved::Never(why) => {
-                tracing::debug!(%identifier, %event_id, why, "held event dropped");
+                tracing::debug!(identifier = identifier.as_str(), %event_id, why, "held event dropped");
             }
             Saved::Refused(why) => {
-                tracing::warn!(%identifier, %event_id, why, "processing failed");
+                tracing::warn!(identifier = identifier.as_str(), %event_id, why, "processing failed");
                 self.shelf().set_trouble(&held.id, Some(why.as_str().into()));
                 return Ok(saved);
             }
@@ -123,7 +123,7 @@ impl Inner {
                 }
                 Err(conflict) => {
                     let identifier = &look.identifier;
-                    tracing::warn!(%identifier, %conflict, "refs of a served state cannot be set");
+                    tracing::warn!(identifier = identifier.as_str(), %conflict, "refs of a served state cannot be set");
                 }
             }
         }

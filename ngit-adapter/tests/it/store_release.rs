@@ -1,6 +1,9 @@
 //! How held events are released: what goes, in which order, and what moves with it.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use ngit_adapter::store::{HeldReason, Outcome, Wake};
 use purgatory_sync::{EventStore, Identifier, Origin};
@@ -159,4 +162,39 @@ async fn a_pull_request_goes_to_every_announced_repository_that_it_names() {
     assert_eq!(world.admit(&late).await.outcome, Outcome::Announced { served: true });
     assert_eq!(world.refs.all().len(), 2);
     assert!(world.refs.all().values().all(|it| it.pulls[&pull.id] == oid(7)));
+}
+
+/// What is logged, to be read later.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// R1: a name with a line break in it begins no line of the log.
+#[tokio::test]
+async fn a_name_forges_no_log_line() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let world = World::new().await;
+    let id = "r\nforged";
+    world.admit(&announcement(1, id, 1, &[])).await;
+    world.admit(&state(1, id, 2, &[oid(1)])).await;
+    world.release(id, &[oid(1)]).await;
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("state synced"), "{log}");
+    assert!(!log.contains("\nforged"), "{log}");
 }
