@@ -62,16 +62,33 @@ impl Sources<'_> {
     }
 }
 
+/// How many objects are wanted for further owners, once each state is wanted for one. A state can be about the
+/// repositories of any number of strangers, who only have to name its author.
+const MAX_FURTHER_OIDS: usize = 100_000;
+
 /// One want per owner whose repository held states are about, the owner of the oldest state first.
+///
+/// A state is wanted for the likeliest of its owners in any case. That is enough for it to be found and released; the
+/// others are further places to look.
 fn owners_wants(look: &Look, sources: &mut Sources<'_>, events: &[&Arc<Held>]) -> Vec<Want> {
     let mut oids = BTreeMap::<PublicKey, BTreeSet<Oid>>::new();
     let mut order = Vec::new();
+    let served: HashSet<PublicKey> = look.served_owners().into_iter().collect();
+    let mut room = MAX_FURTHER_OIDS;
     for held in events {
         let Body::State(state) = &held.body else { continue };
         if state.is_empty() {
             continue;
         }
-        for owner in sources.authority.owners_for(&held.author) {
+        let mut owners = sources.authority.owners_for(&held.author);
+        // Anyone can announce the name and trust the author. The author's own repository comes first, then
+        // those that had data before.
+        owners.sort_by_key(|owner| (*owner != held.author, !served.contains(owner)));
+        for (index, owner) in owners.into_iter().enumerate() {
+            if index > 0 {
+                let Some(left) = room.checked_sub(state.len()) else { break };
+                room = left;
+            }
             let wanted = oids.entry(owner).or_insert_with(|| {
                 order.push(owner);
                 BTreeSet::new()

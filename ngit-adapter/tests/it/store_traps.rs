@@ -7,7 +7,7 @@ use ngit_adapter::{
     store::{AdmitError, Full, HeldReason, Outcome, StoreConfig, Wake},
 };
 use nostr_database::RejectedReason;
-use purgatory_sync::{EventStore, Identifier};
+use purgatory_sync::{EventStore, Identifier, Needs, Target};
 use std::sync::atomic::Ordering;
 
 use crate::store_support::*;
@@ -333,4 +333,55 @@ async fn a_start_serves_the_announcements_that_a_crash_left_behind() {
     world.restart(&copy).await;
     assert!(world.is_stored(&waiting).await);
     assert_eq!(world.refs.main(1, "r"), Some(oid(3)));
+}
+
+fn targets(needs: &Needs) -> Vec<Target> {
+    needs.wants.iter().map(|want| want.target.clone()).collect()
+}
+
+fn target(owner: u8) -> Target {
+    RepositoryId::new(key(owner), id()).to_target()
+}
+
+/// R4, P13: strangers who announce a name and trust its author do not come before the author's own repository, nor
+/// before one that had data.
+#[tokio::test]
+async fn strangers_who_trust_an_author_come_last() {
+    let world = World::new().await;
+    for stranger in 20..40 {
+        world.admit(&announcement(stranger, "r", 1, &[1, 2])).await;
+    }
+    world.admit(&announcement(1, "r", 1, &[2])).await;
+    world.admit(&state(1, "r", 2, &[oid(1)])).await;
+    let needs = world.needs("r").await;
+    assert_eq!((needs.wants.len(), &targets(&needs)[0]), (21, &target(1)));
+
+    // A maintainer without an announcement: the repository that is served comes first.
+    world.database.refuses.lock().unwrap().extend(
+        (20..40)
+            .map(|stranger| (announcement(stranger, "r", 1, &[1, 2]).id, RejectedReason::Other)),
+    );
+    world.release("r", &[oid(1)]).await;
+    world.admit(&state(2, "r", 3, &[oid(2)])).await;
+    let needs = world.needs("r").await;
+    assert_eq!((needs.wants.len(), &targets(&needs)[0]), (21, &target(1)));
+}
+
+/// R1: a large state of an author whom many strangers trust is not multiplied by their number, and is wanted and
+/// released all the same.
+#[tokio::test]
+async fn many_strangers_do_not_multiply_what_is_wanted() {
+    let world = World::new().await;
+    for stranger in 20..60 {
+        world.admit(&announcement(stranger, "r", 1, &[1])).await;
+    }
+    world.admit(&announcement(1, "r", 1, &[])).await;
+    let many: Vec<_> = (1..=5_000).map(oid).collect();
+    world.admit(&state(1, "r", 2, &many)).await;
+    let needs = world.needs("r").await;
+    assert_eq!((&needs.wants[0].target, needs.wants[0].oids.len()), (&target(1), many.len()));
+    let all: usize = needs.wants.iter().map(|want| want.oids.len()).sum();
+    assert!(all <= 105_000, "{all}");
+    assert_eq!(world.release("r", &many).await.held, 0);
+    assert_eq!(world.refs.main(20, "r"), Some(oid(1)));
 }
