@@ -64,7 +64,7 @@ fn collect(survey: &Survey, url: &CloneUrl, chosen: impl Fn(&Oid) -> bool) -> Op
             continue;
         }
         let mut wanted = false;
-        for oid in want.oids.iter().filter(|oid| chosen(oid)) {
+        for oid in want.oids.iter().filter(|oid| chosen(oid)).take(survey.oids_per_want) {
             wanted = true;
             if seen.insert(*oid) {
                 ask.oids.push(*oid);

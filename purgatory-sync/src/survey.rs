@@ -20,7 +20,8 @@ pub(crate) struct Survey {
     all_oids: Vec<Oid>,
     needs_hash: u64,
     missing: HashSet<Oid>,
-    oids_per_want: usize,
+    /// How many objects of one want one request may be for.
+    pub(crate) oids_per_want: usize,
 }
 
 /// A want within its bounds.
@@ -64,17 +65,18 @@ impl Survey {
         }
     }
 
-    /// The next objects that the fetcher has to be asked about, or nothing when enough is known: of
-    /// each want either every object, or as many missing ones as may be asked for at once.
+    /// The next objects that the fetcher has to be asked about, or nothing when all is known. Every object
+    /// of each want: what is here must be found, whatever number of others is missing.
     pub(crate) fn next_batch(&self, here: &HashSet<Oid>) -> Vec<Oid> {
         let mut batch = Vec::new();
         let mut chosen = HashSet::new();
         for want in &self.wants {
             let unknown = |oid: &&Oid| !here.contains(oid) && !self.missing.contains(oid);
-            let missing = want.oids.iter().filter(|oid| self.missing.contains(oid)).count();
-            let room = self.oids_per_want.saturating_sub(missing);
-            for oid in want.oids.iter().filter(unknown).take(room) {
-                if batch.len() < BATCH && chosen.insert(*oid) {
+            for oid in want.oids.iter().filter(unknown) {
+                if batch.len() == BATCH {
+                    return batch;
+                }
+                if chosen.insert(*oid) {
                     batch.push(*oid);
                 }
             }

@@ -58,6 +58,29 @@ async fn oids_per_want() {
     assert_eq!(world.told.passes().len(), 1);
 }
 
+/// P3, P13: objects that are nowhere, as many as the bound, hide no other of their want: what is here is found, what
+/// a server has is asked for, and only then no source is left.
+#[tokio::test(start_paused = true)]
+async fn objects_that_are_nowhere_do_not_hide_others_of_their_want() {
+    let world = World::with(|config| config.with_oids_per_want(10).unwrap());
+    let server = url("https://one.example/a.git");
+    world.git.serve(&server, [oid(50)]);
+    world.git.put([oid(60)]);
+    world.announce("a", &[&server]);
+    for (event, oids) in
+        [("big", (0..25).collect::<Vec<_>>()), ("far", vec![50]), ("here", vec![60])]
+    {
+        world.store.hold("a", HeldEvent::state(event, "main", oids.into_iter().map(oid)));
+    }
+    world.sync.event_held("a", Arrival::Synced).unwrap();
+    pass(secs(5)).await;
+    assert_eq!(world.store.released(), ["here", "far"]);
+    let asked: Vec<usize> = world.git.fetches().iter().map(|fetch| fetch.oids.len()).collect();
+    assert_eq!(asked, [10, 10, 6]);
+    let first = &world.told.passes()[0].summary;
+    assert_eq!((first.why, first.missing, first.no_source_left), (PassEnd::AllAsked, 25, true));
+}
+
 /// P13, P3: what is here is found whole, also beyond the bound, without a request.
 #[tokio::test(start_paused = true)]
 async fn oids_beyond_the_bound_that_are_here_are_found() {
