@@ -59,7 +59,7 @@ impl Builder {
         self
     }
 
-    /// Builds the throttle. It spawns its one task when it is first used within a tokio runtime.
+    /// Builds the throttle. It spawns one task in each tokio runtime that it is used in.
     pub fn build(self) -> DomainThrottle {
         let mut overrides = Overrides::new(self.margin);
         overrides.set_default(self.limits);

@@ -14,9 +14,9 @@ use crate::{
 /// outlive the handle they came from.
 ///
 /// Waiting needs a tokio runtime; [`check`](Self::check) and [`try_acquire`](Self::try_acquire)
-/// need none. A runtime it is used in must have its timer enabled: there it spawns one task, which
-/// moves the lines on when time does, forgets idle domains, and ends with the throttle. It lives in the
-/// runtime of the first use; when that one ends, in that of the next waiter.
+/// need none. A runtime it is used in must have its timer enabled: in each it spawns one task, which
+/// moves the lines on when time does, forgets idle domains, and ends with the throttle or the runtime.
+/// So a runtime that is busy, or is not driven just now, holds up nobody who waits in another.
 #[derive(Clone, Debug)]
 pub struct DomainThrottle {
     shared: Arc<Shared>,

@@ -34,6 +34,7 @@ pub mod testing;
 mod throttle;
 mod throttle_ext;
 mod timers;
+mod wake;
 mod window;
 
 pub use builder::Builder;

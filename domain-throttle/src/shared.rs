@@ -17,6 +17,7 @@ use crate::{
     tally::Tallies,
     telemetry,
     timers::Timers,
+    wake::wake_all,
 };
 
 /// How many domains the driver serves before it lets other tasks run.
@@ -107,7 +108,7 @@ impl Shared {
         let others: Vec<Waker> = std::iter::from_fn(|| inside.core.pop_woken()).collect();
         let earliest = self.arm(cell, &mut inside, now);
         drop(inside);
-        first.into_iter().chain(others).for_each(Waker::wake);
+        wake_all(first.into_iter().chain(others));
         if earliest {
             self.driver.look_again();
         }
@@ -159,7 +160,7 @@ impl Shared {
         for shard in 0..self.map.shards() {
             for cell in self.map.cells_of(shard) {
                 let wakes = cell.lock().core.take_all_wakes();
-                wakes.into_iter().for_each(Waker::wake);
+                wake_all(wakes);
             }
         }
     }

@@ -55,6 +55,9 @@ impl Ending {
 
 /// A run may end while its thread panics: a second panic would end the process.
 fn delay(backoff: &dyn Backoff, failures: NonZeroU32, random: u64) -> Duration {
-    catch_unwind(AssertUnwindSafe(|| backoff.delay(failures, random)))
-        .unwrap_or_else(|_| Exponential::DEFAULT.delay(failures, random))
+    catch_unwind(AssertUnwindSafe(|| backoff.delay(failures, random))).unwrap_or_else(|panic| {
+        // What was thrown may throw again when it is dropped.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+        Exponential::DEFAULT.delay(failures, random)
+    })
 }

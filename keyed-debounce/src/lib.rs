@@ -35,6 +35,7 @@ mod timestamp;
 #[cfg(feature = "tracing")]
 mod tracing_observer;
 mod waiters;
+mod wake;
 
 pub use backoff::{Backoff, Exponential};
 pub use builder::Builder;

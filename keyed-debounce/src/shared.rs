@@ -14,6 +14,7 @@ use crate::{
     schedule::{Schedule, Settings, Timestamp},
     slab::Slot,
     waiters::Waiters,
+    wake::wake_all,
 };
 
 /// What all handles of a debouncer, its waiters and its runs share.
@@ -98,9 +99,7 @@ impl<K: Hash + Eq> Shared<K> {
                 return Err(refusal);
             }
         };
-        for waker in again {
-            waker.wake();
-        }
+        wake_all(again);
         if let Some(key) = stored.as_deref().or(accepted.spare.as_ref()) {
             self.observe(&Event::Scheduled { key, how: accepted.how });
         }
@@ -142,12 +141,7 @@ impl<K> Shared<K> {
             let expired = [state.schedule.expire(now), state.schedule.expire(now)];
             (result, state.wakes(now), expired)
         };
-        if let Some(waker) = wakes.one {
-            waker.wake();
-        }
-        for waker in wakes.more {
-            waker.wake();
-        }
+        wake_all(wakes.one.into_iter().chain(wakes.more));
         if wakes.drained {
             self.drained.notify_waiters();
         }

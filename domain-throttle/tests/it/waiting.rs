@@ -236,6 +236,47 @@ async fn a_waker_may_use_the_throttle() {
     assert!(throttle.try_acquire(&server, "c").is_ok());
 }
 
+/// A waker that panics, as one of a broken executor may.
+struct Explodes;
+
+impl Wake for Explodes {
+    fn wake(self: Arc<Self>) {
+        panic!("the waker explodes");
+    }
+}
+
+/// L6, L8, L9: a panic in a waker is its own, also when the permit comes back because its thread
+/// panics: others are woken, what was set aside goes to the next, and closing ends all waits.
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_waker_is_its_own() {
+    bounded();
+    let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
+    let servers = endpoints(&["https://example.org/"]);
+    let permit = throttle.try_acquire(&servers[0], "x").expect("open");
+    let explodes = Waker::from(Arc::new(Explodes));
+    let calls = Calls::new();
+    let mut first: Waiting<'_> = throttle.acquire_any(&servers, "a");
+    assert!(first.as_mut().poll(&mut Context::from_waker(&explodes)).is_pending());
+    let mut second: Waiting<'_> = throttle.acquire_any(&servers, "b");
+    assert!(poll(&mut second, &calls).is_none());
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _permit = permit;
+        panic!("the request explodes");
+    }));
+    assert!(panicked.is_err());
+    // The first does not come for it.
+    tokio::time::sleep(secs(1)).await;
+    settle().await;
+    assert_eq!(calls.count(), 1);
+    let permit = poll(&mut second, &calls).expect("set aside");
+    let mut third: Waiting<'_> = throttle.acquire_any(&servers, "c");
+    assert!(first.as_mut().poll(&mut Context::from_waker(&explodes)).is_pending());
+    assert!(poll(&mut third, &calls).is_none());
+    throttle.close();
+    assert_eq!(calls.count(), 2, "who comes after the one that panics is told, too");
+    permit.finish(Feedback::Ok);
+}
+
 /// L6: time moves those in line although nobody polls them, and although the runtime that moved
 /// them before has ended.
 #[test]
@@ -256,9 +297,55 @@ fn a_waiter_outlives_the_runtime_that_drives_the_throttle() {
     });
     second.block_on(settle());
     assert_eq!(throttle.waiters(), 1);
-    // The driver lived there. The waiter is told, and takes it along to its own runtime.
+    // What moved the line lived there, too.
     drop(first);
     second.block_on(waiter).expect("no panic").expect("open");
+}
+
+/// L6: a runtime that lives but is not driven, as one that is used for a `block_on` now and then,
+/// holds up nobody who waits in another.
+#[test]
+fn a_runtime_that_is_not_driven_holds_up_nobody() {
+    let runtime =
+        || tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let throttle =
+        DomainThrottle::builder().limits(limits(1, 1, Duration::from_millis(60))).build();
+    let server = at("https://example.org/");
+    let (first, second) = (runtime(), runtime());
+    for runtime in [&first, &second, &second, &first] {
+        runtime.block_on(is_moved_on(&throttle, &server));
+    }
+}
+
+/// L6: one that has no timer cannot bring what only time brings; others can.
+#[test]
+fn a_runtime_without_a_timer_spoils_no_other() {
+    let throttle =
+        DomainThrottle::builder().limits(limits(1, 1, Duration::from_millis(500))).build();
+    let server = at("https://example.org/");
+    let without = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    without.block_on(async {
+        throttle.try_acquire(&server, "a").expect("open").finish(Feedback::Ok);
+        let calls = Calls::new();
+        let mut waiting: Waiting<'_> = throttle.acquire_any(std::slice::from_ref(&server), "a");
+        assert!(poll(&mut waiting, &calls).is_none());
+        for _ in 0..5 {
+            settle().await;
+            assert!(poll(&mut waiting, &calls).is_none());
+        }
+        assert_eq!(calls.count(), 0, "another try would fare the same");
+    });
+    let with =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    with.block_on(is_moved_on(&throttle, &server));
+}
+
+/// Waits for a permit. At the deadline, which is far off, a waiter looks for itself.
+async fn is_moved_on(throttle: &DomainThrottle, server: &Endpoint) {
+    let start = Instant::now();
+    let permit = throttle.acquire_within(server, "k", secs(20)).await;
+    permit.expect("open").finish(Feedback::Ok);
+    assert!(start.elapsed() < secs(10), "nobody moved the line");
 }
 
 /// L6: without a runtime nothing waits, but what needs no time works.

@@ -1,6 +1,7 @@
 //! Panics of others: in handlers, in `Hash`, `Eq` and `Drop` of the key, in observers and backoffs.
 
 use std::{
+    future::Future,
     hash::{Hash, Hasher},
     num::NonZeroU32,
     panic::{AssertUnwindSafe, catch_unwind, panic_any},
@@ -8,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::{Context, Wake, Waker},
     time::Duration,
 };
 
@@ -162,7 +164,7 @@ impl Drop for DropBomb {
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_backoff_falls_back_to_the_default() {
     let queue = KeyedDebouncer::builder()
-        .backoff(|_: NonZeroU32, _: u64| -> Duration { panic!("backoff explodes") })
+        .backoff(|_: NonZeroU32, _: u64| -> Duration { panic_any(DropBomb) })
         .build();
     queue.schedule("a", NOW).unwrap();
     let run = queue.next().await.unwrap();
@@ -172,6 +174,52 @@ async fn a_panic_in_a_backoff_falls_back_to_the_default() {
     }));
     let backoff = KeyState::Backoff { due_in: secs(20), failures: 1 };
     assert_eq!(queue.state(&"a"), Some(backoff));
+}
+
+/// A waker that panics, as one of a broken executor may.
+struct ExplosiveWaker;
+
+impl Wake for ExplosiveWaker {
+    fn wake(self: Arc<Self>) {
+        panic!("the waker explodes");
+    }
+}
+
+/// D10, D15: a panic in a waker is its own, also when a run ends because its thread panics: the run
+/// is settled, and whoever else waits is woken.
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_waker_is_its_own() {
+    let queue = KeyedDebouncer::builder()
+        .backoff(|_: NonZeroU32, _: u64| -> Duration { Duration::ZERO })
+        .build();
+    queue.schedule("a", NOW).unwrap();
+    let run = queue.next().await.unwrap();
+    let waker = Waker::from(Arc::new(ExplosiveWaker));
+    let mut cx = Context::from_waker(&waker);
+    let mut explodes = Box::pin(queue.next());
+    let mut again = Box::pin(run.scheduled_again());
+    assert!(explodes.as_mut().poll(&mut cx).is_pending());
+    assert!(again.as_mut().poll(&mut cx).is_pending());
+    let other = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.next().await.map(|run| run.attempt()) }
+    });
+    tokio::task::yield_now().await;
+    queue.schedule("a", NOW).unwrap();
+    assert!(again.as_mut().poll(&mut cx).is_ready());
+    drop(again);
+    assert!(panics(move || {
+        let _run = run;
+        panic!("the work explodes");
+    }));
+    assert_eq!(queue.state(&"a"), Some(KeyState::Ready));
+    assert!(explodes.as_mut().poll(&mut cx).is_ready());
+    let mut explodes = Box::pin(queue.next());
+    queue.cancel(&"a");
+    assert!(explodes.as_mut().poll(&mut cx).is_pending());
+    queue.close();
+    let told = timeout(secs(1), other).await.expect("it is told, too").unwrap();
+    assert!(told.is_err());
 }
 
 /// A queue of keys that look at their queue when they are dropped.
