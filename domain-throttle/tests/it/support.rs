@@ -1,12 +1,15 @@
 use std::{
     future::Future,
+    io::{self, Write},
     num::NonZeroU32,
     pin::Pin,
+    process,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    thread,
     time::Duration,
 };
 
@@ -73,7 +76,9 @@ pub(crate) async fn settle() {
 pub(crate) fn bounded() {
     tokio::spawn(async {
         tokio::time::sleep(secs(30 * 86_400)).await;
-        eprintln!("nobody can go on: a wake-up was lost");
-        std::process::abort();
+        let test = thread::current().name().unwrap_or_default().to_owned();
+        // Not `eprintln`, whose output the harness keeps for the end of the test.
+        let _ = writeln!(io::stderr(), "{test}: nobody can go on, a wake-up was lost");
+        process::abort();
     });
 }

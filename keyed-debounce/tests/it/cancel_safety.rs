@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, advance, timeout},
 };
 
-use crate::sim::{ms, secs};
+use crate::sim::{bounded, ms, secs};
 
 const SOON: Debounce = Debounce::after(ms(100));
 
@@ -23,6 +23,7 @@ const SOON: Debounce = Debounce::after(ms(100));
 /// the head moved: the key stays, in its place, counts no failure, and the next caller gets it.
 #[tokio::test(start_paused = true)]
 async fn next_may_be_dropped_after_any_number_of_polls() {
+    bounded();
     for polls in 0..6 {
         let queue = KeyedDebouncer::new();
         queue.schedule("first", SOON).unwrap();
@@ -61,6 +62,7 @@ async fn next_may_be_dropped_after_any_number_of_polls() {
 /// D19: the waiter that was woken for a key and is dropped before it looked passes the wake-up on.
 #[tokio::test(start_paused = true)]
 async fn a_wake_up_is_passed_on() {
+    bounded();
     let queue = KeyedDebouncer::new();
     let mut woken = Box::pin(queue.next());
     assert!((&mut woken).now_or_never().is_none());
@@ -81,6 +83,7 @@ async fn a_wake_up_is_passed_on() {
 /// D19: the same for the timer.
 #[tokio::test(start_paused = true)]
 async fn the_timer_is_passed_on() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("a", SOON).unwrap();
     let mut keeper = Box::pin(queue.next());
@@ -99,6 +102,7 @@ async fn the_timer_is_passed_on() {
 /// D19: a dropped wait for another request leaves no trace and takes nothing from others.
 #[tokio::test(start_paused = true)]
 async fn scheduled_again_may_be_dropped() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("a", Debounce::immediate()).unwrap();
     let run = queue.next().await.unwrap();
@@ -116,6 +120,7 @@ async fn scheduled_again_may_be_dropped() {
 /// D19: a cancel during a run also takes back what `scheduled_again` would say.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_request_is_not_said_again() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("a", Debounce::immediate()).unwrap();
     let run = queue.next().await.unwrap();

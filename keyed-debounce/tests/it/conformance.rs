@@ -19,6 +19,8 @@ use keyed_debounce::{
 };
 use proptest::prelude::*;
 
+use crate::sim::bounded;
+
 /// Ways to get it wrong, each as people do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -288,6 +290,7 @@ proptest! {
 /// The faults are those of the wrapper, not of what it wraps.
 #[tokio::test(start_paused = true)]
 async fn the_wrapper_without_a_fault_waits_as_ours_does() {
+    bounded();
     let queue = Fault::None.fresh().await;
     let mut next = pin!(queue.next());
     let first = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_pending())).await;

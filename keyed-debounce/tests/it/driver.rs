@@ -18,11 +18,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::sim::{ms, secs};
+use crate::sim::{bounded, ms, secs};
 
 /// D5: handlers run in parallel, up to the limit, 16 by default, and never one key twice.
 #[tokio::test(start_paused = true)]
 async fn runs_are_parallel_up_to_the_limit() {
+    bounded();
     for (limit, expected) in [(None, 16), (NonZeroUsize::new(3), 3)] {
         let mut builder = KeyedDebouncer::builder();
         if let Some(limit) = limit {
@@ -53,6 +54,7 @@ async fn runs_are_parallel_up_to_the_limit() {
 /// D10: dropping the driver aborts its handlers; their keys are retried and nothing is wedged.
 #[tokio::test(start_paused = true)]
 async fn dropping_the_driver_aborts_its_handlers() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("a", Debounce::immediate()).unwrap();
     let endless = queue.run(|run| async move {
@@ -68,6 +70,7 @@ async fn dropping_the_driver_aborts_its_handlers() {
 /// D10: a handler that forgets to finish its run has failed.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_forgets_to_finish_is_retried() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("a", Debounce::immediate()).unwrap();
     let forgetful = queue.run(|run| async move { drop(run) });
@@ -100,6 +103,7 @@ impl Scheduler<u32> for Failing {
 /// D20: the driver runs any scheduler, and a failed store ends it after its handlers.
 #[tokio::test(start_paused = true)]
 async fn it_drives_any_scheduler_and_reports_a_failed_store() {
+    bounded();
     let queue = Failing(KeyedDebouncer::new());
     queue.schedule(1, Debounce::immediate()).await.unwrap();
     let scheduler: &dyn Scheduler<u32> = &queue;
@@ -115,6 +119,7 @@ async fn it_drives_any_scheduler_and_reports_a_failed_store() {
 /// D6: a request during the run wakes its holder, all who wait for it, and is not used up by that.
 #[tokio::test(start_paused = true)]
 async fn long_work_may_look_again_at_once() {
+    bounded();
     let queue = KeyedDebouncer::builder()
         .observer(|event: &Event<'_, &'static str>| {
             if let Event::Finished { took, .. } = event {
@@ -143,6 +148,7 @@ async fn long_work_may_look_again_at_once() {
 /// D20: a scheduler behind an `Arc`, as others are given it, is one too.
 #[tokio::test(start_paused = true)]
 async fn a_shared_scheduler_is_a_scheduler() {
+    bounded();
     let shared: Arc<dyn Scheduler<u32>> = Arc::new(KeyedDebouncer::new());
     async fn story(scheduler: impl Scheduler<u32>) {
         scheduler.schedule(1, Debounce::immediate()).await.unwrap();

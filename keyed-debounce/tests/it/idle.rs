@@ -12,7 +12,7 @@ use std::{
 use keyed_debounce::{Debounce, KeyedDebouncer, Outcome};
 use tokio::time::sleep;
 
-use crate::sim::{ms, secs};
+use crate::sim::{bounded, ms, secs};
 
 /// Counts how often a future is polled, which is how often its task wakes up.
 async fn counted<F: Future>(future: F, polls: &AtomicUsize) -> F::Output {
@@ -40,6 +40,7 @@ fn waiters(queue: &KeyedDebouncer<u32>, count: usize) -> Arc<AtomicUsize> {
 /// D13: in an idle minute, with keys that are due later, nobody wakes up.
 #[tokio::test(start_paused = true)]
 async fn no_wake_up_in_an_idle_minute() {
+    bounded();
     let queue = KeyedDebouncer::builder().min_gap(ms(10)).min_interval(ms(10)).build();
     let polls = waiters(&queue, 8);
     queue.schedule(1, Debounce::immediate()).unwrap();
@@ -53,6 +54,7 @@ async fn no_wake_up_in_an_idle_minute() {
 /// D13: requests that do not move the head wake nobody; one that does wakes one, not all.
 #[tokio::test(start_paused = true)]
 async fn a_request_wakes_at_most_one() {
+    bounded();
     let queue = KeyedDebouncer::new();
     let polls = waiters(&queue, 8);
     queue.schedule(0, Debounce::after(secs(10))).unwrap();
@@ -72,6 +74,7 @@ async fn a_request_wakes_at_most_one() {
 /// D13: eight waiters and 1,000 keys: about two polls per run, no stampede.
 #[tokio::test(start_paused = true)]
 async fn there_is_no_stampede() {
+    bounded();
     let queue = KeyedDebouncer::new();
     let polls = waiters(&queue, 8);
     for key in 0..1000 {

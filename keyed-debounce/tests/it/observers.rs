@@ -11,7 +11,7 @@ use keyed_debounce::{
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tokio::time::advance;
 
-use crate::sim::{ms, secs};
+use crate::sim::{bounded, ms, secs};
 
 /// One of everything.
 async fn story(queue: &KeyedDebouncer<&'static str>) {
@@ -41,6 +41,7 @@ fn queue(observer: impl Observer<&'static str> + 'static) -> KeyedDebouncer<&'st
 
 #[tokio::test(start_paused = true)]
 async fn each_event_is_told_with_its_numbers() {
+    bounded();
     let told = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&told);
     let queue = queue(move |event: &Event<'_, &'static str>| {
@@ -70,6 +71,7 @@ Refused { key: "late", closed: true }"#;
 /// An observer is called outside the lock: it may use the queue.
 #[tokio::test(start_paused = true)]
 async fn an_observer_may_call_the_queue() {
+    bounded();
     let handle: Arc<Mutex<Option<KeyedDebouncer<&'static str>>>> = Arc::default();
     let inner = Arc::clone(&handle);
     let counted = Arc::new(Mutex::new(0));
@@ -101,6 +103,7 @@ impl io::Write for Buffer {
 
 #[tokio::test(start_paused = true)]
 async fn tracing_writes_one_event_each() {
+    bounded();
     let buffer = Buffer::default();
     let writer = buffer.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -137,6 +140,7 @@ fn value(snapshotter: &Snapshotter, wanted: &str) -> Option<DebugValue> {
 
 #[tokio::test(start_paused = true)]
 async fn metrics_add_up() {
+    bounded();
     for (metric, expected) in [
         ("requests_total queue=webhooks how=new", DebugValue::Counter(2)),
         ("requests_total queue=webhooks how=joined", DebugValue::Counter(1)),

@@ -16,7 +16,7 @@ use std::{
 use keyed_debounce::{Debounce, Drain, Event, KeyState, KeyedDebouncer, Outcome, Scheduled};
 use tokio::time::timeout;
 
-use crate::sim::{ms, secs};
+use crate::sim::{bounded, ms, secs};
 
 const NOW: Debounce = Debounce::immediate();
 
@@ -27,6 +27,7 @@ fn panics(call: impl FnOnce()) -> bool {
 /// D5, D10: a handler that panics, before or after its first await, fails its own key alone.
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_handler_is_a_retry_of_that_key_alone() {
+    bounded();
     let queue = KeyedDebouncer::new();
     for key in ["good", "panics at once", "panics later", "better"] {
         queue.schedule(key, NOW).unwrap();
@@ -93,6 +94,7 @@ impl Eq for Explosive {}
 /// D18: a panic in `Hash` or `Eq` reaches the caller, changes nothing and wedges nobody.
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_hash_or_eq_changes_nothing() {
+    bounded();
     let queue = KeyedDebouncer::new();
     let keys: Vec<_> = (0..4).map(Explosive::new).collect();
     queue.schedule(keys[0].clone(), NOW).unwrap();
@@ -126,6 +128,7 @@ async fn a_panic_in_hash_or_eq_changes_nothing() {
 /// panics, where a second panic would end the process.
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_an_observer_is_its_own() {
+    bounded();
     let seen = Arc::new(AtomicUsize::new(0));
     let queue = KeyedDebouncer::builder()
         .observer(|_: &Event<'_, &'static str>| panic!("observer explodes"))
@@ -163,6 +166,7 @@ impl Drop for DropBomb {
 /// D10, D17: a backoff that panics counts as the default one, also while a thread panics.
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_backoff_falls_back_to_the_default() {
+    bounded();
     let queue = KeyedDebouncer::builder()
         .backoff(|_: NonZeroU32, _: u64| -> Duration { panic_any(DropBomb) })
         .build();
@@ -174,6 +178,9 @@ async fn a_panic_in_a_backoff_falls_back_to_the_default() {
     }));
     let backoff = KeyState::Backoff { due_in: secs(20), failures: 1 };
     assert_eq!(queue.state(&"a"), Some(backoff));
+    queue.schedule("a", NOW).unwrap();
+    queue.next().await.unwrap().finish(Outcome::Retry);
+    assert_eq!(queue.state(&"a"), Some(backoff), "what was thrown explodes when it is dropped");
 }
 
 /// A waker that panics, as one of a broken executor may.
@@ -189,6 +196,7 @@ impl Wake for ExplosiveWaker {
 /// is settled, and whoever else waits is woken.
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_waker_is_its_own() {
+    bounded();
     let queue = KeyedDebouncer::builder()
         .backoff(|_: NonZeroU32, _: u64| -> Duration { Duration::ZERO })
         .build();
@@ -258,6 +266,7 @@ impl Eq for DropCalls {}
 /// whether it joined, was cancelled, was done or was remembered for its interval.
 #[tokio::test(start_paused = true)]
 async fn a_key_may_call_the_queue_when_it_is_dropped() {
+    bounded();
     let owner = Arc::new(Reentrant {
         queue: KeyedDebouncer::builder().min_interval(secs(1)).build(),
         calls: Arc::default(),

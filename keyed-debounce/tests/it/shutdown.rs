@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::sim::{ms, secs};
+use crate::sim::{bounded, ms, secs};
 
 const NOW: Debounce = Debounce::immediate();
 const LATER: Debounce = Debounce::after(secs(180));
@@ -42,6 +42,7 @@ fn runner(queue: &KeyedDebouncer<&'static str>) -> (Arc<Mutex<Vec<&'static str>>
 /// D15: close wakes every waiter, refuses requests, and twice is fine.
 #[tokio::test(start_paused = true)]
 async fn close_wakes_every_waiter_and_twice_is_fine() {
+    bounded();
     let queue = queue();
     queue.schedule("a", LATER).unwrap();
     let waiters: Vec<_> = (0..5)
@@ -64,6 +65,7 @@ async fn close_wakes_every_waiter_and_twice_is_fine() {
 /// D15, D5: a run that is on goes on after close and is settled.
 #[tokio::test(start_paused = true)]
 async fn a_run_outlives_close() {
+    bounded();
     let queue = queue();
     queue.schedule("a", NOW).unwrap();
     let run = queue.next().await.unwrap();
@@ -76,6 +78,7 @@ async fn a_run_outlives_close() {
 /// D15: `Drain::Running` waits for running keys and starts nothing.
 #[tokio::test(start_paused = true)]
 async fn drain_running_waits_for_what_runs() {
+    bounded();
     let queue = queue();
     let (log, runner) = runner(&queue);
     queue.schedule("a", NOW).unwrap();
@@ -93,6 +96,7 @@ async fn drain_running_waits_for_what_runs() {
 /// D15: `Drain::Ready` also runs what is ready, not what waits.
 #[tokio::test(start_paused = true)]
 async fn drain_ready_runs_what_is_ready() {
+    bounded();
     let queue = queue();
     for key in ["a", "b", "fails"] {
         queue.schedule(key, NOW).unwrap();
@@ -108,6 +112,7 @@ async fn drain_ready_runs_what_is_ready() {
 /// D15: `Drain::All` runs all that waits, at once and each key once, also those in backoff.
 #[tokio::test(start_paused = true)]
 async fn drain_all_runs_what_waits() {
+    bounded();
     let queue = queue();
     queue.schedule("fails", NOW).unwrap();
     queue.next().await.unwrap().finish(Outcome::RetryAfter(secs(3600)));
@@ -128,6 +133,7 @@ async fn drain_all_runs_what_waits() {
 /// D15, D16: a drain keeps the least interval between starts.
 #[tokio::test(start_paused = true)]
 async fn drain_all_keeps_the_interval() {
+    bounded();
     let queue = KeyedDebouncer::builder().min_interval(secs(2)).build();
     for key in 0..100 {
         queue.schedule(key, NOW).unwrap();
@@ -148,6 +154,7 @@ async fn drain_all_keeps_the_interval() {
 /// D15: after the deadline it closes and says what is left.
 #[tokio::test(start_paused = true)]
 async fn drain_ends_at_the_deadline() {
+    bounded();
     let queue = queue();
     for key in ["a", "b", "c"] {
         queue.schedule(key, NOW).unwrap();
@@ -164,6 +171,7 @@ async fn drain_ends_at_the_deadline() {
 /// D15: draining what is empty is over at once, also twice, also after close.
 #[tokio::test(start_paused = true)]
 async fn draining_an_empty_queue_is_over_at_once() {
+    bounded();
     for what in [Drain::Running, Drain::Ready, Drain::All] {
         let queue = queue();
         let start = Instant::now();
@@ -177,6 +185,7 @@ async fn draining_an_empty_queue_is_over_at_once() {
 /// D15, D6: a key that is requested during its run is run again by a drain.
 #[tokio::test(start_paused = true)]
 async fn drain_runs_a_key_that_was_requested_during_its_run() {
+    bounded();
     for (what, again) in [(Drain::Ready, NOW), (Drain::All, LATER)] {
         let queue = queue();
         queue.schedule("a", NOW).unwrap();
@@ -198,6 +207,7 @@ async fn drain_runs_a_key_that_was_requested_during_its_run() {
 /// D15: a drain that is dropped goes on, and can be made to run more.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_drain_can_be_taken_up() {
+    bounded();
     let queue = queue();
     queue.schedule("a", NOW).unwrap();
     queue.schedule("waits", LATER).unwrap();

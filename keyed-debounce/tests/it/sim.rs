@@ -1,11 +1,16 @@
 //! A schedule with a clock that is set by hand, in milliseconds.
 
-use std::time::Duration;
+use std::{
+    io::{self, Write},
+    process, thread,
+    time::Duration,
+};
 
 use keyed_debounce::{
     Debounce, Exponential, KeyState, Outcome, ScheduleError, Scheduled,
     schedule::{Ending, HandOut, Schedule, Settings, Timestamp},
 };
+use tokio::time::sleep;
 
 pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -21,6 +26,18 @@ pub(crate) const fn at(ms: u64) -> Timestamp {
 
 pub(crate) const fn debounce(quiet_ms: u64, max_wait_ms: u64) -> Debounce {
     Debounce::new(ms(quiet_ms), ms(max_wait_ms))
+}
+
+/// On a paused clock a century passes at once when nobody can go on: a test that would hang for a
+/// lost wake-up ends here instead, and says which it is.
+pub(crate) fn bounded() {
+    tokio::spawn(async {
+        sleep(secs(100 * 365 * 86_400)).await;
+        let test = thread::current().name().unwrap_or_default().to_owned();
+        // Not `eprintln`, whose output the harness keeps for the end of the test.
+        let _ = writeln!(io::stderr(), "{test}: nobody can go on, a wake-up was lost");
+        process::abort();
+    });
 }
 
 pub(crate) struct Sim {

@@ -16,7 +16,7 @@ use keyed_debounce::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::sim::{Sim, at, ms, secs};
+use crate::sim::{Sim, at, bounded, ms, secs};
 
 const NOW: Debounce = Debounce::immediate();
 
@@ -55,6 +55,7 @@ fn runs_that_events_caused_are_no_failures() {
 /// of the head leave one timer: the keeper wakes up once for each, and once at the due.
 #[tokio::test(start_paused = true)]
 async fn timers_do_not_pile_up() {
+    bounded();
     let queue = KeyedDebouncer::new();
     let polls = Arc::new(AtomicUsize::new(0));
     let waiter = tokio::spawn({
@@ -165,6 +166,7 @@ async fn nobody_waits_for_ever_after_a_shutdown() {
 /// in every way while it holds a run, and in the instant it gets it.
 #[tokio::test(start_paused = true)]
 async fn a_runner_may_use_the_queue() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule(1, NOW).unwrap();
     let inner = queue.clone();
@@ -211,6 +213,7 @@ fn urgent_keys_do_not_starve_a_slow_one() {
 /// D14 (kube#1772, tokio#5536): a delay over 2.18 years panicked; so did a process older than that.
 #[tokio::test(start_paused = true)]
 async fn delays_and_processes_older_than_two_years_are_fine() {
+    bounded();
     let queue = KeyedDebouncer::new();
     tokio::time::advance(Duration::from_millis(1 << 37)).await;
     queue.schedule("a", Debounce::after(Duration::from_millis(1 << 37))).unwrap();
@@ -241,6 +244,7 @@ fn expired_but_not_taken_is_a_state_of_its_own() {
 /// task holds all runs and ends them.
 #[tokio::test(start_paused = true)]
 async fn completion_waits_for_nobody() {
+    bounded();
     let queue = KeyedDebouncer::new();
     for key in 0..10_000 {
         queue.schedule(key, NOW).unwrap();
@@ -330,6 +334,7 @@ fn backoff_neither_overflows_nor_exceeds_its_cap() {
 /// out of memory. Runs in parallel are bounded, and requests can be spread.
 #[tokio::test(start_paused = true)]
 async fn a_restart_does_not_start_everything_at_once() {
+    bounded();
     let queue = KeyedDebouncer::builder().max_parallel(NonZeroUsize::new(4).unwrap()).build();
     for key in 0..1000 {
         queue.schedule(key, NOW).unwrap();

@@ -15,7 +15,7 @@ use keyed_debounce::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::sim::{ms, secs};
+use crate::sim::{bounded, ms, secs};
 
 const NOW: Debounce = Debounce::immediate();
 
@@ -71,6 +71,7 @@ async fn concurrent_producers_and_workers() {
 /// D6: add while processing: re-queued once, at the end, however often it was added.
 #[tokio::test(start_paused = true)]
 async fn a_key_added_while_it_is_processed_runs_once_more() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("foo", NOW).unwrap();
     let run = queue.next().await.unwrap();
@@ -86,6 +87,7 @@ async fn a_key_added_while_it_is_processed_runs_once_more() {
 /// D2: an immediate add of a delayed key is one run, not two.
 #[tokio::test(start_paused = true)]
 async fn a_delayed_and_an_immediate_add_are_one_run() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("foo", Debounce::after(secs(60))).unwrap();
     queue.schedule("foo", NOW).unwrap();
@@ -96,6 +98,7 @@ async fn a_delayed_and_an_immediate_add_are_one_run() {
 /// D15: shut down drains what is processed; a dirty key is run again before it ends.
 #[tokio::test(start_paused = true)]
 async fn drain_waits_for_a_dirty_key_and_runs_it() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("foo", NOW).unwrap();
     let run = queue.next().await.unwrap();
@@ -115,6 +118,7 @@ async fn drain_waits_for_a_dirty_key_and_runs_it() {
 /// D15: whoever waits for a key is told of the shutdown; nobody waits for ever.
 #[tokio::test(start_paused = true)]
 async fn shutdown_tells_those_who_come_later_too() {
+    bounded();
     let queue = KeyedDebouncer::<u32>::new();
     queue.close();
     for _ in 0..3 {
@@ -125,6 +129,7 @@ async fn shutdown_tells_those_who_come_later_too() {
 /// D18: what was taken is not kept by a slot of the queue.
 #[tokio::test(start_paused = true)]
 async fn no_reference_stays_in_a_slot() {
+    bounded();
     let queue = KeyedDebouncer::new();
     let mut alive = Vec::new();
     for number in 0..300_u32 {
@@ -141,6 +146,7 @@ async fn no_reference_stays_in_a_slot() {
 /// D7, D8: failures count per key, one by one, and a request forgets them.
 #[tokio::test(start_paused = true)]
 async fn failures_are_counted_per_key_and_forgotten() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("a", NOW).unwrap();
     queue.schedule("b", NOW).unwrap();
@@ -161,6 +167,7 @@ async fn failures_are_counted_per_key_and_forgotten() {
 /// D4
 #[tokio::test(start_paused = true)]
 async fn scheduler_should_hold_and_release_items() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule(1, Debounce::after(secs(4))).unwrap();
     assert!(timeout(ms(3999), queue.next()).await.is_err());
@@ -170,6 +177,7 @@ async fn scheduler_should_hold_and_release_items() {
 /// D2
 #[tokio::test(start_paused = true)]
 async fn scheduler_dedupe_should_keep_earlier_item() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule(1, Debounce::after(secs(1))).unwrap();
     queue.schedule(1, Debounce::after(secs(3))).unwrap();
@@ -182,6 +190,7 @@ async fn scheduler_dedupe_should_keep_earlier_item() {
 /// D2
 #[tokio::test(start_paused = true)]
 async fn scheduler_dedupe_should_replace_later_item() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule(1, Debounce::after(secs(3))).unwrap();
     queue.schedule(1, Debounce::after(secs(1))).unwrap();
@@ -194,6 +203,7 @@ async fn scheduler_dedupe_should_replace_later_item() {
 /// D4
 #[tokio::test(start_paused = true)]
 async fn scheduler_should_not_wait_for_what_was_there_when_something_sooner_comes() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule(1, Debounce::after(secs(100))).unwrap();
     let waiting = tokio::spawn({
@@ -210,6 +220,7 @@ async fn scheduler_should_not_wait_for_what_was_there_when_something_sooner_come
 /// D5
 #[tokio::test(start_paused = true)]
 async fn runner_should_never_run_two_instances_at_once() {
+    bounded();
     let queue = KeyedDebouncer::new();
     let (on, runs) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let runner = tokio::spawn({
@@ -241,6 +252,7 @@ async fn runner_should_never_run_two_instances_at_once() {
 /// D5
 #[tokio::test(start_paused = true)]
 async fn runner_should_run_different_keys_in_parallel() {
+    bounded();
     let queue = KeyedDebouncer::new();
     for key in 0..10 {
         queue.schedule(key, NOW).unwrap();
@@ -257,6 +269,7 @@ async fn runner_should_run_different_keys_in_parallel() {
 /// D15
 #[tokio::test(start_paused = true)]
 async fn runner_should_end_when_the_scheduler_is_closed_and_idle() {
+    bounded();
     let queue = KeyedDebouncer::<u32>::new();
     let runner = tokio::spawn({
         let queue = queue.clone();
@@ -270,6 +283,7 @@ async fn runner_should_end_when_the_scheduler_is_closed_and_idle() {
 /// D5, D6: a key that is due again while it runs is not handed to a free worker.
 #[tokio::test(start_paused = true)]
 async fn a_free_worker_does_not_get_a_key_that_runs() {
+    bounded();
     let queue = KeyedDebouncer::new();
     queue.schedule("a", NOW).unwrap();
     let run = queue.next().await.unwrap();
