@@ -280,3 +280,26 @@ impl<K, S> fmt::Debug for Schedule<K, S> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D18 (controller-runtime#3415): producers stood behind a scan of a million keys under their
+    /// lock. Here a scan gives the lock back after a bounded number of keys.
+    #[test]
+    fn a_scan_looks_at_a_bounded_number_of_keys_at_a_time() {
+        let now = Timestamp::ORIGIN;
+        let mut schedule = Schedule::new(Settings::default());
+        for key in 0..10_000 {
+            schedule.schedule(key, Debounce::after(Duration::from_secs(9)), now).unwrap();
+        }
+        let (mut counts, mut seen, mut from) = (Counts::default(), 0, Some(0));
+        while let Some(slot) = from {
+            from = schedule.count_some(slot, now, &mut counts);
+            assert!(counts.total() - seen <= 4096, "{} keys in one step", counts.total() - seen);
+            seen = counts.total();
+        }
+        assert_eq!(seen, 10_000);
+    }
+}

@@ -5,7 +5,7 @@ use std::{
     num::NonZeroUsize,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -13,7 +13,6 @@ use std::{
 use keyed_debounce::{
     Backoff, Debounce, Drain, Exponential, KeyState, KeyedDebouncer, Outcome, Run, Scheduled,
     SchedulerError,
-    schedule::{Schedule, Settings},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -354,75 +353,4 @@ async fn a_restart_does_not_start_everything_at_once() {
     };
     let (_, left) = tokio::join!(queue.run(handler), queue.drain(Drain::Ready, secs(60)));
     assert_eq!((most.load(Ordering::SeqCst), left.total()), (4, 0));
-}
-
-/// D18 (karmada#7072, lavinmq#2175): inserts were O(n), and a restart took 207 s. Here keys come back
-/// each before all that are there, and then all move: what a sorted list would make a hundred times
-/// as slow by the end. The quickest of ten batches is compared, so that a busy machine is no failure.
-#[test]
-fn an_insert_among_many_costs_as_an_insert_among_few() {
-    const BATCH: u64 = 1000;
-    const BATCHES: u64 = 100;
-    let mut schedule = Schedule::<u64>::new(Settings::default());
-    let mut quickest_of_ten = |first: u64, unit: Duration| {
-        let batch = |batch: u64| {
-            let start = std::time::Instant::now();
-            for key in batch * BATCH..(batch + 1) * BATCH {
-                let due = unit * u32::try_from(BATCHES * BATCH - key).unwrap();
-                schedule.schedule(key, Debounce::after(due), at(0)).unwrap();
-            }
-            start.elapsed()
-        };
-        (first..first + 10).map(batch).min().unwrap()
-    };
-    let few = quickest_of_ten(0, secs(1));
-    for first in (10..BATCHES - 10).step_by(10) {
-        quickest_of_ten(first, secs(1));
-    }
-    let many = quickest_of_ten(BATCHES - 10, secs(1));
-    let moved = quickest_of_ten(BATCHES / 2, ms(1));
-    assert!(many < 10 * few, "{many:?} for what took {few:?}");
-    assert!(moved < 20 * few, "{moved:?} for what took {few:?}");
-}
-
-/// D18 (controller-runtime#3415): producers stood behind a scan of a million keys under their lock.
-#[test]
-fn producers_do_not_stand_behind_a_scan() {
-    const KEYS: u64 = 100_000;
-    const ROUNDS: usize = 21;
-    let queue = KeyedDebouncer::new();
-    for key in 0..KEYS {
-        queue.schedule(key, Debounce::after(secs(9))).unwrap();
-    }
-    let (begun, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        let scanner = scope.spawn(|| {
-            let mut scans = Vec::new();
-            while !ended.load(Ordering::SeqCst) {
-                let start = std::time::Instant::now();
-                begun.fetch_add(1, Ordering::SeqCst);
-                assert_eq!(queue.counts().total() as u64, KEYS);
-                scans.push(start.elapsed());
-            }
-            scans
-        });
-        let mut waits = Vec::new();
-        for _ in 0..ROUNDS {
-            // In the middle of a scan that has just begun.
-            let before = begun.load(Ordering::SeqCst);
-            while begun.load(Ordering::SeqCst) == before {
-                std::thread::yield_now();
-            }
-            let start = std::time::Instant::now();
-            queue.schedule(0, Debounce::after(secs(9))).unwrap();
-            waits.push(start.elapsed());
-        }
-        ended.store(true, Ordering::SeqCst);
-        let mut scans = scanner.join().unwrap();
-        scans.sort();
-        waits.sort();
-        // Medians: what the system's scheduler does to a single one says nothing.
-        let (scan, wait) = (scans[scans.len() / 2], waits[ROUNDS / 2]);
-        assert!(wait < scan / 4, "a request waited {wait:?}, a scan takes {scan:?}");
-    });
 }
