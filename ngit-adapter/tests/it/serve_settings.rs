@@ -208,9 +208,9 @@ async fn the_rate_of_a_domain_is_limited() {
         for number in 0..3 {
             world.publish(&relay, &mut client, number).await;
         }
-        until("one is in line", || {
+        until("one is in line, and the others have reached the server", || {
             let page = relay.get("/").text();
-            page.contains("in line at 127.0.0.2") && page.contains("2 of 2")
+            page.contains("in line at 127.0.0.2") && page.contains("2 of 2") && world.fetches() >= 2
         })
         .await;
         assert_eq!(world.fetches(), 2);
