@@ -141,7 +141,11 @@ async fn release_if_here(shared: &Shared, event: &Event) -> Accepted {
         Ok::<_, LookError>(())
     };
     if let Err(error) = released.await {
-        tracing::warn!(%identifier, error = &error as &dyn std::error::Error, "not released at once");
+        tracing::warn!(
+            identifier = identifier.as_str(),
+            error = &error as &dyn std::error::Error,
+            "not released at once"
+        );
     }
     if shared.store().holds(&event.id) { Accepted::Held } else { Accepted::Served }
 }
@@ -207,7 +211,7 @@ fn wake(shared: &Shared, wake: &Wake, arrival: Arrival) {
         Wake::Nothing => {}
         Wake::Held(identifier) => {
             if let Err(error) = shared.sync().event_held(identifier.clone(), arrival) {
-                tracing::debug!(%identifier, %error, "not queued now");
+                tracing::debug!(identifier = identifier.as_str(), %error, "not queued now");
             }
         }
         Wake::Changed(identifiers) => {

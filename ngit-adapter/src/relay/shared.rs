@@ -129,7 +129,7 @@ impl Shared {
     /// Tells the engine that something changed. It may be full or stopping: it looks by itself then.
     pub(crate) fn look_again(&self, identifier: &Identifier) {
         if let Err(error) = self.sync().changed(identifier.clone()) {
-            tracing::debug!(%identifier, %error, "not queued now");
+            tracing::debug!(identifier = identifier.as_str(), %error, "not queued now");
         }
     }
 
