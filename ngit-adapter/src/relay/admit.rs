@@ -4,7 +4,7 @@ use std::fmt;
 
 use nostr::{event::Event, types::Timestamp};
 use nostr_database::{RejectedReason, SaveEventStatus};
-use purgatory_sync::{EventStore, GitFetcher, Oid};
+use purgatory_sync::{EventStore, GitFetcher, Identifier, Oid};
 
 use super::{
     limits::MAX_AHEAD,
@@ -99,10 +99,19 @@ async fn try_admit(
         Ok(admission) => admission,
         Err(error) => return Err(refusal(error)),
     };
-    wake(shared, &admission.wake(), arrival);
+    if let (Outcome::Announced { .. }, Wake::Changed(identifiers)) =
+        (&admission.outcome, admission.wake())
+    {
+        announced(shared, identifiers, arrival).await;
+    } else {
+        wake(shared, &admission.wake(), arrival);
+    }
     match admission.outcome {
         Outcome::Held { .. } => Ok(release_if_here(shared, &event).await),
-        Outcome::Announced { served: false } => Ok(Accepted::Held),
+        Outcome::Announced { served: false } if shared.store().holds(&event.id) => {
+            Ok(Accepted::Held)
+        }
+        Outcome::Announced { served: false } => Ok(Accepted::Served),
         // The store told that it is served.
         Outcome::Announced { served: true } => Ok(Accepted::Served),
         Outcome::Passed | Outcome::Deletion { .. } => {
@@ -135,6 +144,21 @@ async fn release_if_here(shared: &Shared, event: &Event) -> Accepted {
         Ok(missing) if missing.is_empty() => {}
         _ => return Accepted::Held,
     }
+    release_here(shared, identifier).await;
+    if shared.store().holds(&event.id) { Accepted::Held } else { Accepted::Served }
+}
+
+/// An announcement is part of the burst that it comes with: what it lets go now goes, and what is missing is looked for
+/// when the burst is over, or after the time that its author has for a push.
+async fn announced(shared: &Shared, identifiers: Vec<Identifier>, arrival: Arrival) {
+    for identifier in identifiers {
+        release_here(shared, &identifier).await;
+        wake(shared, &Wake::Held(identifier), arrival);
+    }
+}
+
+/// Lets go what has all its data here. What fails is done by the engine later.
+async fn release_here(shared: &Shared, identifier: &Identifier) {
     let released = async {
         let here = shared.wanted_here(identifier).await?;
         shared.store().release(identifier, &here).await?;
@@ -147,7 +171,6 @@ async fn release_if_here(shared: &Shared, event: &Event) -> Accepted {
             "not released at once"
         );
     }
-    if shared.store().holds(&event.id) { Accepted::Held } else { Accepted::Served }
 }
 
 fn oids(read: &GitEvent) -> Vec<Oid> {

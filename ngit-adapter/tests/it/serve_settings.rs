@@ -151,7 +151,7 @@ async fn the_default_delay_decides_when_submitted_events_are_hunted_for() {
     }
     let (relay, world) = (RelayProcess::start(), World::new("127.0.0.2", 1, Duration::ZERO));
     let mut client = Client::connect(&relay).await;
-    // The announcement alone is looked at once, and nothing is held of it that wants anything.
+    // The announcement is part of the burst: it starts no look before the 3 min are over either.
     world.publish(&relay, &mut client, 0).await;
     until("it waits for 3 min", || {
         relay.get("/").text().contains("next attempt within 2 min")

@@ -1,9 +1,6 @@
 //! How held events are released: what goes, in which order, and what moves with it.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::{cell::RefCell, collections::BTreeSet};
 
 use ngit_adapter::store::{HeldReason, Outcome, Wake};
 use purgatory_sync::{EventStore, Identifier, Origin};
@@ -164,13 +161,16 @@ async fn a_pull_request_goes_to_every_announced_repository_that_it_names() {
     assert!(world.refs.all().values().all(|it| it.pulls[&pull.id] == oid(7)));
 }
 
-/// What is logged, to be read later.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// What this thread logs, while somebody wants to read it.
+    static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
 
-impl std::io::Write for Log {
+struct ThreadLog;
+
+impl std::io::Write for ThreadLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        LOG.with_borrow_mut(|log| log.iter_mut().for_each(|log| log.extend_from_slice(bytes)));
         Ok(bytes.len())
     }
 
@@ -182,19 +182,18 @@ impl std::io::Write for Log {
 /// R1: a name with a line break in it begins no line of the log.
 #[tokio::test]
 async fn a_name_forges_no_log_line() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
+    // For all threads, because what one thread switches on may be switched off by what others see first.
+    tracing_subscriber::fmt()
         .with_max_level(tracing::Level::DEBUG)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+        .with_writer(|| ThreadLog)
+        .init();
+    LOG.set(Some(Vec::new()));
     let world = World::new().await;
     let id = "r\nforged";
     world.admit(&announcement(1, id, 1, &[])).await;
     world.admit(&state(1, id, 2, &[oid(1)])).await;
     world.release(id, &[oid(1)]).await;
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(LOG.take().unwrap()).unwrap();
     assert!(log.contains("state synced"), "{log}");
     assert!(!log.contains("\nforged"), "{log}");
 }
