@@ -31,7 +31,7 @@ async fn main() {
     let settled = Debounce::new(Duration::from_millis(50), Duration::from_millis(500));
 
     println!("watching {} objects, stop with Ctrl-C", OBJECTS.len());
-    let mut changes = interval(Duration::from_millis(20));
+    let mut changes = interval(Duration::from_millis(40));
     let mut objects = OBJECTS.iter().cycle();
     let mut stop = std::pin::pin!(tokio::signal::ctrl_c());
     loop {
