@@ -19,6 +19,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         window: Duration::from_secs(1),
     };
     let throttle = DomainThrottle::builder().limits(limits).build();
+    // The client wants to know who does its TLS, also where there is none.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::new();
     let mut pages = JoinSet::new();
     let start = Instant::now();
