@@ -115,6 +115,10 @@ impl<K: Clone + PartialEq> Model<K> {
     }
 
     /// A run of `key` begins. Returns its attempt.
+    ///
+    /// # Panics
+    ///
+    /// If the key is unknown: only a key that is ready can start.
     pub fn start(&mut self, key: &K, now: Timestamp) -> u32 {
         let ready = self.ready(now);
         match &mut self.round {
@@ -131,6 +135,10 @@ impl<K: Clone + PartialEq> Model<K> {
     }
 
     /// The run of `key` ends.
+    ///
+    /// # Panics
+    ///
+    /// If the key does not run.
     pub fn finish(&mut self, key: &K, ending: Ending, now: Timestamp) {
         self.requests += 1;
         let first = self.requests;
