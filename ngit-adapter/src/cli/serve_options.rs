@@ -1,11 +1,11 @@
-use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, ValueEnum, builder::BoolishValueParser, value_parser};
 use nostr::{key::PublicKey, nips::nip19::FromBech32};
 use purgatory_sync::OurDomain;
 
 use super::SyncArgs;
-use crate::relay::{Backend, RelayConfig};
+use crate::relay::{Backend, PeerUrl, PeerUrlError, RelayConfig};
 
 /// A relay on one port: nostr websocket, git over smart HTTP, metrics, health, and a status page.
 ///
@@ -39,6 +39,16 @@ pub(super) struct ServeOptions {
     /// Let URLs lead to loopback and private addresses.
     #[arg(long, env = "NGIT_ALLOW_PRIVATE_NETWORKS", value_parser = BoolishValueParser::new())]
     pub(super) allow_private_networks: bool,
+    /// Relays that are asked for git events in any case, with commas between them. Others are those that served
+    /// announcements name.
+    #[arg(
+        long,
+        value_name = "URL,...",
+        env = "NGIT_SYNC_BOOTSTRAP_RELAY_URL",
+        default_value = "",
+        hide_default_value = true
+    )]
+    bootstrap_relay_url: PeerUrls,
     /// How log lines are written.
     #[arg(long, value_name = "FORMAT", env = "NGIT_LOG_FORMAT", default_value = "text")]
     pub(super) log_format: LogFormat,
@@ -63,6 +73,9 @@ struct LimitArgs {
     /// Events of one connection in a minute; over it, it is read more slowly.
     #[arg(long, value_name = "N", env = "NGIT_MAX_EVENTS_PER_MINUTE", default_value = "600", value_parser = up_to(1_000_000))]
     max_events_per_minute: u32,
+    /// Other relays that are heard at once. 0: none is.
+    #[arg(long, value_name = "N", env = "NGIT_MAX_PEERS", default_value = "64", value_parser = value_parser!(u8).range(0..=64))]
+    max_peers: u8,
     /// Bytes of an event.
     #[arg(long, value_name = "BYTES", env = "NGIT_MAX_EVENT_BYTES", default_value = "1048576", value_parser = up_to(16 << 20))]
     max_event_bytes: u32,
@@ -75,6 +88,19 @@ struct LimitArgs {
     /// How long a pushed commit waits for its pull request.
     #[arg(long, value_name = "SECS", env = "NGIT_HOLD_PUSHED_SECS", default_value = "1200", value_parser = up_to(31_536_000))]
     hold_pushed_secs: u32,
+}
+
+/// The URLs of relays, with commas between them. None is fine.
+#[derive(Clone, Debug)]
+struct PeerUrls(Vec<PeerUrl>);
+
+impl FromStr for PeerUrls {
+    type Err = PeerUrlError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let urls = text.split(',').map(str::trim).filter(|url| !url.is_empty());
+        urls.map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
 }
 
 /// A whole number from 1 to `most`; another one is refused with these bounds.
@@ -132,6 +158,8 @@ impl ServeOptions {
         config.store.hold_for = Some(Duration::from_secs(limits.hold_secs.into()));
         config.store.keep_placeholder_for = Duration::from_secs(limits.hold_pushed_secs.into());
         config.git.pack_bytes = limits.max_pack_bytes;
+        config.peers.bootstrap = self.bootstrap_relay_url.0.clone();
+        config.peers.most = usize::from(limits.max_peers);
         Ok(config)
     }
 }

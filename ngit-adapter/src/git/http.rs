@@ -224,7 +224,7 @@ fn headers(content_type: Option<&'static str>) -> HeaderMap {
 
 /// TLS by rustls and ring, with the roots of the system and `more`. HTTP/1.1 only: a fetch is a few
 /// requests after each other, and each thing that a server cannot say is one less that can go wrong.
-fn tls(more: &[CertificateDer<'static>]) -> Result<ClientConfig, Failure> {
+pub(crate) fn tls(more: &[CertificateDer<'static>]) -> Result<ClientConfig, Failure> {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();
     for error in &system.errors {

@@ -51,5 +51,6 @@ pub use repositories::{FetchTarget, Repositories};
 pub use version::GitVersion;
 
 pub(crate) use failure::Failure;
+pub(crate) use http::tls;
 pub(crate) use pushed_pack::{PushCheck, PushedPack};
 use quarantine::Quarantine;

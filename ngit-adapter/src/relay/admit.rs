@@ -106,6 +106,9 @@ async fn try_admit(
     } else {
         wake(shared, &admission.wake(), arrival);
     }
+    if matches!(admission.outcome, Outcome::Announced { .. } | Outcome::Deletion { .. }) {
+        shared.announcements_changed();
+    }
     match admission.outcome {
         Outcome::Held { .. } => Ok(release_if_here(shared, &event).await),
         Outcome::Announced { served: false } if shared.store().holds(&event.id) => {

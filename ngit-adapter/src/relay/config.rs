@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use nostr::key::PublicKey;
 use purgatory_sync::{OurDomain, SyncConfig};
 
-use super::RelayLimits;
+use super::{PeerSettings, RelayLimits};
 use crate::{git::Limits, store::StoreConfig};
 
 /// The settings of a [`Relay`](super::Relay).
@@ -20,7 +20,7 @@ pub struct RelayConfig {
     pub relay_data: PathBuf,
     /// What keeps the events.
     pub backend: Backend,
-    /// Whether loopback and private addresses may be asked for git data. Default: no.
+    /// Whether loopback and private addresses may be asked for git data and events. Default: no.
     pub allow_private_networks: bool,
     /// The settings of the engine.
     pub sync: SyncConfig,
@@ -30,6 +30,8 @@ pub struct RelayConfig {
     pub limits: RelayLimits,
     /// What a fetch and a push may take.
     pub git: Limits,
+    /// How other relays are heard.
+    pub peers: PeerSettings,
 }
 
 /// What keeps the events.
@@ -61,6 +63,7 @@ impl RelayConfig {
             store: StoreConfig::relay(),
             limits: RelayLimits::default(),
             git: Limits::default(),
+            peers: PeerSettings::default(),
         }
     }
 }

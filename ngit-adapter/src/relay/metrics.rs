@@ -2,12 +2,16 @@
 
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 
+use super::peers::Taken;
+
 const CONNECTIONS: &str = "ngit_relay_connections";
 const SUBSCRIPTIONS: &str = "ngit_relay_subscriptions";
 const EVENTS: &str = "ngit_relay_events_total";
 const HELD: &str = "ngit_relay_held_events";
 const GIT_REQUESTS: &str = "ngit_relay_git_requests_total";
 const PUSHES: &str = "ngit_relay_pushes_total";
+const PEERS: &str = "ngit_relay_peers";
+const PEER_EVENTS: &str = "ngit_relay_peer_events_total";
 
 /// What became of an event that somebody sent.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +29,8 @@ pub(super) fn describe() {
     describe_gauge!(HELD, "Events that are held until their data is here.");
     describe_counter!(GIT_REQUESTS, "Git requests over HTTP, by service.");
     describe_counter!(PUSHES, "Pushes that were read to their end, by result.");
+    describe_gauge!(PEERS, "Other relays that are heard, by what is done about them.");
+    describe_counter!(PEER_EVENTS, "Events that came from other relays, by what became of them.");
     // What has not happened yet is 0, and not missing.
     for fate in [Fate::Held, Fate::Served, Fate::Duplicate, Fate::Rejected] {
         counter!(EVENTS, "result" => fate.as_str()).increment(0);
@@ -34,6 +40,12 @@ pub(super) fn describe() {
     }
     for result in ["accepted", "refused", "failed"] {
         counter!(PUSHES, "result" => result).increment(0);
+    }
+    for state in ["connecting", "catching_up", "live", "waiting"] {
+        gauge!(PEERS, "state" => state).increment(0);
+    }
+    for taken in Taken::ALL {
+        counter!(PEER_EVENTS, "result" => taken.as_str()).increment(0);
     }
     gauge!(CONNECTIONS).increment(0);
     gauge!(SUBSCRIPTIONS).increment(0);
@@ -66,6 +78,18 @@ pub(super) fn git_request(service: &'static str) {
 
 pub(super) fn push(result: &'static str) {
     counter!(PUSHES, "result" => result).increment(1);
+}
+
+pub(super) fn peer_joined(state: &'static str) {
+    gauge!(PEERS, "state" => state).increment(1);
+}
+
+pub(super) fn peer_left(state: &'static str) {
+    gauge!(PEERS, "state" => state).decrement(1);
+}
+
+pub(super) fn peer_event(result: &'static str) {
+    counter!(PEER_EVENTS, "result" => result).increment(1);
 }
 
 /// A share of a gauge. It is given back when this is dropped.

@@ -13,6 +13,7 @@ mod limits;
 mod listener;
 mod metrics;
 mod page;
+mod peers;
 mod policy;
 mod push;
 mod recent;
@@ -24,6 +25,7 @@ mod websocket;
 
 pub use config::{Backend, RelayConfig};
 pub use limits::RelayLimits;
+pub use peers::{PeerSettings, PeerUrl, PeerUrlError};
 pub use service::{Relay, RelayError};
 pub use smart_http::{
     RequestEntry, RequestKind, RequestLog, SmartHttp, SmartHttpLimits, safe_path,

@@ -8,6 +8,7 @@ use nostr::{
     types::Timestamp,
 };
 use purgatory_sync::Identifier;
+use tokio::sync::watch;
 
 use super::hub::Hub;
 use crate::store::StoreObserver;
@@ -51,11 +52,14 @@ impl Recent {
 pub(super) struct Teller {
     pub(super) hub: Hub,
     pub(super) recent: Recent,
+    /// How often the announcements changed.
+    pub(super) announced: watch::Sender<u64>,
 }
 
 impl StoreObserver for Teller {
     fn announced(&self, identifier: &Identifier, event: &Event) {
         self.released(identifier, event);
+        self.announced.send_modify(|version| *version += 1);
     }
 
     fn released(&self, identifier: &Identifier, event: &Event) {

@@ -4,7 +4,7 @@ use nostr_database::NostrDatabase;
 use nostr_lmdb::NostrLmdb;
 use nostr_memory::MemoryDatabase;
 use purgatory_sync::{GitFetcher, PurgatorySync, SyncEvent, domain_throttle::DomainThrottle};
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{net::TcpListener, sync::watch, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -12,13 +12,14 @@ use super::{
     front::Front,
     hub::Hub,
     listener, metrics,
+    peers::{self, Dialer, PeerSettings},
     recent::{Recent, Teller},
     shared::{Parts, Shared},
     upkeep,
 };
 use crate::{
     RefKeeper,
-    git::{Repositories, SmartHttpFetcher},
+    git::{self, AddressPolicy, Repositories, SmartHttpFetcher, SystemLookup},
     store::NostrEventStore,
 };
 
@@ -28,6 +29,7 @@ use crate::{
 /// It holds git events until their data is here, hunts for it, and serves both then.
 pub struct Relay {
     shared: Arc<Shared>,
+    peers: (PeerSettings, Dialer),
     render: Option<Arc<dyn Fn() -> String + Send + Sync>>,
 }
 
@@ -60,8 +62,11 @@ impl Relay {
             .build()
             .await
             .map_err(RelayError::because("git data cannot be fetched"))?;
+        let dialer = dialer(config.allow_private_networks)?;
         let (hub, recent) = (Hub::new(), Recent::default());
-        let teller = Teller { hub: hub.clone(), recent: recent.clone() };
+        let announced = watch::Sender::new(0);
+        let teller =
+            Teller { hub: hub.clone(), recent: recent.clone(), announced: announced.clone() };
         let store = open_store(&config, Arc::new(repositories), Arc::new(teller)).await?;
         let throttle = Arc::new(DomainThrottle::builder().limits(config.sync.limits()).build());
         let sync = spawn_engine(&config, &store, &fetcher, &throttle);
@@ -76,8 +81,10 @@ impl Relay {
             owner: config.owner,
             limits: config.limits,
             git_limits: config.git,
+            announced,
         };
-        Ok(Self { shared: Arc::new(Shared::new(parts)), render: None })
+        let peers = (config.peers, dialer);
+        Ok(Self { shared: Arc::new(Shared::new(parts)), peers, render: None })
     }
 
     /// Serves this text at `/metrics`: what an exporter of the `metrics` facade collected, in Prometheus' format.
@@ -93,10 +100,13 @@ impl Relay {
     ///
     /// When the future is dropped, what is on is cut off. What was acknowledged is on the disk.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let Self { shared, render } = self;
+        let Self { shared, peers: (settings, dialer), render } = self;
         let (stopping, tasks) = (CancellationToken::new(), TaskTracker::new());
         let _stops_with_us = stopping.clone().drop_guard();
         tasks.spawn(upkeep::run(Arc::clone(&shared), stopping.clone()));
+        let peers =
+            peers::run(Arc::clone(&shared), settings, dialer, stopping.clone(), tasks.clone());
+        tasks.spawn(peers);
         let front = Front::new(Arc::clone(&shared), stopping.clone(), tasks.clone(), render);
         let most = usize::try_from(shared.limits().connections.get()).unwrap_or(usize::MAX);
         let accepting = listener::accept(listener, front.into_router(), most, &stopping, &tasks);
@@ -136,6 +146,13 @@ async fn open_store(
         builder = builder.journal(config.relay_data.join("held.journal"));
     }
     builder.build().await.map_err(RelayError::because("what is held cannot be read"))
+}
+
+fn dialer(allow_private_networks: bool) -> Result<Dialer, RelayError> {
+    let tls = git::tls(&[]).map_err(RelayError::because("TLS cannot be set up"))?;
+    let policy =
+        if allow_private_networks { AddressPolicy::any() } else { AddressPolicy::public_only() };
+    Ok(Dialer::new(Arc::new(SystemLookup), policy, Arc::new(tls)))
 }
 
 async fn open_database(

@@ -9,12 +9,13 @@ use purgatory_sync::{
     EventStore, GitFetcher, Identifier, Oid, OurDomain, PurgatorySync,
     domain_throttle::DomainThrottle,
 };
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::task::TaskTracker;
 
 use super::{
     hub::Hub,
     limits::{MAX_ALL_RECONCILIATIONS, MAX_QUERIES, RelayLimits},
+    peers::Board,
     recent::Recent,
 };
 use crate::{
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     queries: Semaphore,
     reconciliations: Arc<Semaphore>,
     removals: TaskTracker,
+    peers: Board,
 }
 
 /// What a relay is made of.
@@ -46,6 +48,8 @@ pub(super) struct Parts {
     pub(super) owner: Option<PublicKey>,
     pub(super) limits: RelayLimits,
     pub(super) git_limits: Limits,
+    /// How often the announcements changed.
+    pub(super) announced: watch::Sender<u64>,
 }
 
 impl Shared {
@@ -55,6 +59,7 @@ impl Shared {
             queries: Semaphore::new(MAX_QUERIES),
             reconciliations: Arc::new(Semaphore::new(MAX_ALL_RECONCILIATIONS)),
             removals: TaskTracker::new(),
+            peers: Board::default(),
         }
     }
 
@@ -89,6 +94,25 @@ impl Shared {
 
     pub(super) fn recent(&self) -> &Recent {
         &self.parts.recent
+    }
+
+    /// How it stands with the peers.
+    pub(super) fn peers(&self) -> &Board {
+        &self.peers
+    }
+
+    /// Notes that an announcement came, or that one may have gone.
+    pub(super) fn announcements_changed(&self) {
+        self.parts.announced.send_modify(|version| *version += 1);
+    }
+
+    /// How often the announcements changed.
+    pub(super) fn announced_version(&self) -> u64 {
+        *self.parts.announced.borrow()
+    }
+
+    pub(super) fn announced_changes(&self) -> watch::Receiver<u64> {
+        self.parts.announced.subscribe()
     }
 
     /// The name of this service.

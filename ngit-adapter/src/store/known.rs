@@ -1,10 +1,11 @@
-use nostr::event::EventId;
+use nostr::{event::EventId, types::Timestamp};
 use purgatory_sync::{Identifier, StoreError};
 
 use super::{
     event_store::NostrEventStore,
     held::Body,
     listing::{self, HeldEvent},
+    stored,
 };
 use crate::{RepositoryId, nip34::GitEvent};
 
@@ -26,7 +27,56 @@ impl NostrEventStore {
     }
 }
 
+/// A repository that is announced here.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    pub(crate) repository: RepositoryId,
+    /// The relays that its announcement names, if that is served.
+    pub(crate) relays: Vec<String>,
+}
+
 impl NostrEventStore {
+    /// Whether anybody announced a repository of this name, by an announcement that is held or served.
+    pub(crate) async fn knows(&self, identifier: &Identifier) -> Result<bool, StoreError> {
+        let inner = self.inner();
+        let _pass = inner.gates.enter(identifier).await;
+        let look = inner.look_at_announcements(identifier).await?;
+        Ok(!look.authority().is_empty())
+    }
+
+    /// All announcements, held ones included.
+    pub(crate) async fn all_announced(&self) -> Result<Vec<Announced>, StoreError> {
+        let held: Vec<_> = {
+            let shelf = self.inner().shelf();
+            let held = shelf.purgatory().all().map(|entry| &entry.held);
+            let held = held.filter(|held| held.announcement().is_some());
+            held.map(|held| RepositoryId::new(held.author, held.identifier.clone())).collect()
+        };
+        let served = stored::all_announcements(&*self.inner().database).await?;
+        let held = held.into_iter().map(|repository| Announced { repository, relays: Vec::new() });
+        let served = served.into_iter().map(|(repository, announcement)| Announced {
+            repository,
+            relays: announcement.relays,
+        });
+        Ok(served.chain(held).collect())
+    }
+
+    /// The announcements that are held.
+    pub(crate) fn held_announcements(&self) -> Vec<(EventId, Timestamp)> {
+        let shelf = self.inner().shelf();
+        let held = shelf.purgatory().all().map(|entry| &entry.held);
+        let held = held.filter(|held| held.announcement().is_some());
+        held.map(|held| (held.id, held.created_at.into())).collect()
+    }
+
+    /// The states, pull requests and updates that are held for repositories of these names.
+    pub(crate) fn held_about(&self, identifiers: &[Identifier]) -> Vec<(EventId, Timestamp)> {
+        let shelf = self.inner().shelf();
+        let held = identifiers.iter().flat_map(|it| shelf.purgatory().entries(it));
+        let held = held.map(|entry| &entry.held).filter(|held| held.counts());
+        held.map(|held| (held.id, held.created_at.into())).collect()
+    }
+
     /// How many events are held, announcements included.
     pub fn held_count(&self) -> usize {
         self.inner().shelf().purgatory().len()

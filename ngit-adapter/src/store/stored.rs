@@ -12,7 +12,7 @@ use purgatory_sync::{Identifier, Oid, StoreError};
 
 use super::{deletion::Deletion, version::Version};
 use crate::{
-    StateRefs,
+    RepositoryId, StateRefs,
     nip34::{self, Announcement, GitEvent, State},
 };
 
@@ -63,6 +63,18 @@ pub(super) async fn announcements(
         let it =
             StoredAnnouncement { owner: event.pubkey, version: Version::of(&event), announcement };
         (it.announcement.identifier == *identifier).then_some(it)
+    });
+    Ok(read.collect())
+}
+
+/// All announcements that are served.
+pub(super) async fn all_announcements(
+    database: &dyn NostrDatabase,
+) -> Result<Vec<(RepositoryId, Announcement)>, StoreError> {
+    let events = query(database, Filter::new().kind(Kind::GitRepoAnnouncement)).await?;
+    let read = events.iter().filter_map(|event| {
+        let announcement = Announcement::from_tags(&event.tags).ok()?;
+        Some((RepositoryId::new(event.pubkey, announcement.identifier.clone()), announcement))
     });
     Ok(read.collect())
 }

@@ -19,6 +19,8 @@ mod nip34_verify;
 mod objects;
 mod objects_folder;
 mod paths;
+mod peers_support;
+mod peers_two;
 mod refs;
 mod refs_many;
 mod serve_client;

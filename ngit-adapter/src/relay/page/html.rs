@@ -44,6 +44,7 @@ fn write_page(page: &mut String, view: &View) -> fmt::Result {
     writeln!(page, "</ul>")?;
     write_held(page, view)?;
     write_domains(page, view)?;
+    write_peers(page, view)?;
     write_released(page, view)?;
     writeln!(
         page,
@@ -117,6 +118,29 @@ fn write_domains(page: &mut String, view: &View) -> fmt::Result {
             write!(page, "<span class=\"paused\">paused for {paused}</span>")?;
         }
         writeln!(page, "</td></tr>")?;
+    }
+    writeln!(page, "</table>\n</section>")
+}
+
+fn write_peers(page: &mut String, view: &View) -> fmt::Result {
+    writeln!(page, "<section id=\"peers\">\n<h2>Other relays</h2>")?;
+    if view.peers.is_empty() {
+        return writeln!(page, "<p class=\"dim\">None is asked.</p>\n</section>");
+    }
+    writeln!(
+        page,
+        "<table>\n<tr><th>Relay</th><th>State</th><th class=\"number\">New events</th>\
+         <th class=\"number\">Failures in a row</th></tr>"
+    )?;
+    for peer in &view.peers {
+        writeln!(
+            page,
+            "<tr><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
+            Text(&peer.url),
+            Text(&peer.doing),
+            peer.events,
+            peer.failures,
+        )?;
     }
     writeln!(page, "</table>\n</section>")
 }
@@ -200,7 +224,7 @@ impl Display for Name<'_> {
 mod tests {
     use nostr::event::EventId;
 
-    use super::super::view::{Held, Released, Row};
+    use super::super::view::{Held, Peer, Released, Row};
     use super::*;
 
     fn view(name: &str) -> View {
@@ -228,6 +252,12 @@ mod tests {
                 last_minute: None,
                 waiting: 8,
                 paused: Some("9 s".to_owned()),
+            }],
+            peers: vec![Peer {
+                url: name.to_owned(),
+                doing: name.to_owned(),
+                events: 10,
+                failures: 11,
             }],
             released: vec![Released {
                 id,

@@ -12,7 +12,10 @@ use purgatory_sync::{
     domain_throttle::{Domain, DomainThrottle},
 };
 
-use super::super::shared::Shared;
+use super::super::{
+    peers::{PeerState, Row as PeerRow},
+    shared::Shared,
+};
 
 /// How many repositories are shown with what is held of them, and how many events of each.
 const MAX_REPOSITORIES: usize = 50;
@@ -27,6 +30,7 @@ pub(super) struct View {
     pub(super) queued: usize,
     pub(super) repositories: Vec<Repository>,
     pub(super) domains: Vec<Row>,
+    pub(super) peers: Vec<Peer>,
     pub(super) released: Vec<Released>,
 }
 
@@ -57,6 +61,14 @@ pub(super) struct Row {
     pub(super) paused: Option<String>,
 }
 
+/// How it stands with another relay.
+pub(super) struct Peer {
+    pub(super) url: String,
+    pub(super) doing: String,
+    pub(super) events: u64,
+    pub(super) failures: u32,
+}
+
 pub(super) struct Released {
     pub(super) id: EventId,
     pub(super) kind: Kind,
@@ -85,6 +97,7 @@ pub(super) async fn look(shared: &Shared) -> View {
         queued,
         repositories,
         domains: domains(shared.throttle(), now),
+        peers: shared.peers().all().into_iter().map(|row| peer(row, now)).collect(),
         released: released(shared),
     }
 }
@@ -166,6 +179,14 @@ fn domains(throttle: &DomainThrottle, now: Instant) -> Vec<Row> {
         }
     });
     rows.collect()
+}
+
+fn peer(row: PeerRow, now: Instant) -> Peer {
+    let doing = match row.state {
+        PeerState::Waiting(until) => format!("next attempt in {}", span(until, now)),
+        other => words(other.as_str()),
+    };
+    Peer { url: row.url.to_string(), doing, events: row.events, failures: row.failures }
 }
 
 fn released(shared: &Shared) -> Vec<Released> {

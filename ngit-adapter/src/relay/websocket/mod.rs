@@ -12,3 +12,5 @@ mod submit;
 mod subscriptions;
 
 pub(super) use connection::serve;
+pub(super) use negotiation::{from_hex, to_hex};
+pub(super) use pace::Pace;

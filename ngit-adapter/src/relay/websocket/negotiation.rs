@@ -38,7 +38,7 @@ impl Negotiation {
     }
 }
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
+pub(in crate::relay) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {
@@ -47,7 +47,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
-fn to_hex(bytes: &[u8]) -> String {
+pub(in crate::relay) fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()

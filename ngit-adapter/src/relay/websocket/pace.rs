@@ -8,7 +8,7 @@ use std::{
 /// It never refuses. It says when the next one may be read, so that a client that sends too much is
 /// read more slowly, and TCP makes it wait.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(in crate::relay) struct Pace {
     per_minute: u32,
     /// What is left, in sixtieth-billionths: one is a minute's worth of nanoseconds.
     left: u128,
@@ -18,19 +18,19 @@ pub(super) struct Pace {
 const ONE: u128 = 60_000_000_000;
 
 impl Pace {
-    pub(super) fn new(per_minute: NonZeroU32, now: Instant) -> Self {
+    pub(in crate::relay) fn new(per_minute: NonZeroU32, now: Instant) -> Self {
         let per_minute = per_minute.get();
         Self { per_minute, left: u128::from(per_minute) * ONE, at: now }
     }
 
     /// Counts one. It may be more than is left: whoever asked for [`ready_at`](Self::ready_at) first never does.
-    pub(super) fn count(&mut self, now: Instant) {
+    pub(in crate::relay) fn count(&mut self, now: Instant) {
         self.refill(now);
         self.left = self.left.saturating_sub(ONE);
     }
 
     /// When the next one may come: now or earlier, if it may.
-    pub(super) fn ready_at(&mut self, now: Instant) -> Instant {
+    pub(in crate::relay) fn ready_at(&mut self, now: Instant) -> Instant {
         self.refill(now);
         let lacking = ONE.saturating_sub(self.left).div_ceil(u128::from(self.per_minute));
         now + Duration::from_nanos(u64::try_from(lacking).unwrap_or(u64::MAX))

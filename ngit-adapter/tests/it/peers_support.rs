@@ -1,0 +1,46 @@
+//! Relays that hear from each other.
+
+#![allow(dead_code, reason = "each test uses a part of this")]
+
+use nostr::event::{Event, Kind};
+use serde_json::json;
+
+use crate::{
+    serve_support::{Client, RelayProcess},
+    support_events::{Person, SOME_TIME},
+};
+
+/// Settings under which a relay hunts at once, for events of clients too.
+pub(crate) const EAGER: [&str; 2] = ["--sync-default-delay-secs=1", "--sync-loop-interval-ms=50"];
+
+/// A relay whose peers are these, beside those that announcements name.
+pub(crate) fn relay_with_peers(peers: &[String]) -> RelayProcess {
+    let bootstrap = format!("--bootstrap-relay-url={}", peers.join(","));
+    RelayProcess::start_with(&[&[bootstrap.as_str()], &EAGER[..]].concat(), &[])
+}
+
+/// An announcement that lists all of these relays, and then these clone URLs.
+pub(crate) fn announcement_for(
+    relays: &[&RelayProcess],
+    owner: &Person,
+    identifier: &str,
+    urls: &[&str],
+) -> Event {
+    let mut clone = vec!["clone".to_owned()];
+    clone.extend(relays.iter().map(|it| it.repository_url(owner, identifier)));
+    clone.extend(urls.iter().map(|url| (*url).to_owned()));
+    let mut named = vec!["relays".to_owned()];
+    named.extend(relays.iter().map(|it| it.websocket()));
+    let tags = [vec!["d".to_owned(), identifier.to_owned()], clone, named];
+    owner.sign(Kind::GitRepoAnnouncement, SOME_TIME, &tags)
+}
+
+/// Waits until the relay serves this event.
+pub(crate) async fn served(relay: &RelayProcess, event: &Event) {
+    let mut client = Client::connect(relay).await;
+    let id = event.id.to_hex();
+    // First the subscription, so that it is told if it comes later.
+    if !client.request("served", json!({"ids": [id]})).await.contains(&id) {
+        assert_eq!(client.live("served").await, id);
+    }
+}
