@@ -118,7 +118,7 @@ mod tests {
                 .map(|length| RepositoryId::new(owner, Identifier::from("x".repeat(*length).as_str())))
                 .collect();
             let parts: Vec<_> = chunks(&all).collect();
-            prop_assert_eq!(parts.concat(), all);
+            prop_assert_eq!(parts.concat(), all.clone());
             for part in parts {
                 let bytes: usize = part.iter().map(|it| it.identifier.as_str().len()).sum();
                 prop_assert!(part.len() == 1 || part.len() <= MAX_REPOSITORIES && bytes <= MAX_NAME_BYTES);

@@ -32,10 +32,14 @@ impl Refused {
     pub(super) fn note(&mut self, event: &Event) {
         let identifier = GitEvent::read(event).ok().and_then(|it| it.identifier().cloned());
         let note = Note { kind: event.kind, created_at: event.created_at, identifier };
-        if self.events.insert(event.id, note).is_some() {
+        self.insert(event.id, note);
+    }
+
+    fn insert(&mut self, id: EventId, note: Note) {
+        if self.events.insert(id, note).is_some() {
             return;
         }
-        self.order.push_back(event.id);
+        self.order.push_back(id);
         if self.order.len() > MOST
             && let Some(oldest) = self.order.pop_front()
         {
@@ -89,7 +93,8 @@ mod tests {
             let mut id = [0; 32];
             id[..8].copy_from_slice(&number.to_be_bytes());
             let id = EventId::from_byte_array(id);
-            full.note(&Event { id, ..state.clone() });
+            let kind = Kind::RepoState;
+            full.insert(id, Note { kind, created_at: state.created_at, identifier: None });
         }
         assert_eq!((full.events.len(), full.order.len()), (MOST, MOST));
     }

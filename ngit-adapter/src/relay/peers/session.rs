@@ -148,7 +148,7 @@ impl Session<'_> {
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         pings.reset();
         let again = self.talk.settings.again_every;
-        let mut again = interval_at(tokio::time::Instant::now() + again, again);
+        let mut again = interval_at((now() + again).into(), again);
         loop {
             tokio::select! {
                 frame = self.talk.next_frame() => match self.talk.take(frame).await? {
