@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::{collections::HashSet, pin::pin, time::Duration};
 
 use tokio::select;
 use tracing::warn;
@@ -8,6 +8,11 @@ use crate::{
     memory::SharedMemory, pass::Pass, report, survey::Survey,
 };
 
+/// How long a look may take while the pass has leave to make a request. The leave counts as a request from when it
+/// was given: kept longer, the server would see its requests closer together than it was promised, and
+/// a store that hangs would keep others from their turn.
+const LEAVE_GRACE: Duration = Duration::from_millis(100);
+
 impl Pass<'_> {
     /// Asks the store what is wanted and the fetcher what of it is here, and tells what the last
     /// request brought.
@@ -15,6 +20,7 @@ impl Pass<'_> {
         if self.leave.is_none() {
             self.shared.board.does(self.id, Activity::Looking);
         }
+        self.look_was_slow = false;
         let again = self.bell.looking();
         if again {
             self.memory.signal();
@@ -22,16 +28,28 @@ impl Pass<'_> {
         self.signals = self.memory.signals();
         let (shared, run) = (self.shared, self.run);
         let after_fetch = self.finished.is_some();
-        let looked = select! {
-            biased;
-            looked = look(shared, self.id, self.turn, &mut self.here, &self.memory) => looked,
-            () = clock::pause(shared.config.look_deadline()) => {
-                warn!(identifier = self.id.as_str(), step = "look", error = "it took too long", "processing failed");
-                Err(PassEnd::LookFailed)
+        let looked = {
+            let mut looking = pin!(look(shared, self.id, self.turn, &mut self.here, &self.memory));
+            let mut deadline = pin!(clock::pause(shared.config.look_deadline()));
+            let mut grace = pin!(clock::pause(LEAVE_GRACE));
+            loop {
+                select! {
+                    biased;
+                    looked = &mut looking => break looked,
+                    () = &mut grace, if self.leave.is_some() => {
+                        self.leave = None;
+                        self.look_was_slow = true;
+                        shared.board.does(self.id, Activity::Looking);
+                    }
+                    () = &mut deadline => {
+                        warn!(identifier = self.id.as_str(), step = "look", error = "it took too long", "processing failed");
+                        break Err(PassEnd::LookFailed);
+                    }
+                    () = run.lost() => break Err(PassEnd::Lost),
+                    // What a request brought is looked at even then, and let go.
+                    () = shared.stopping.cancelled(), if !after_fetch => break Err(PassEnd::Stopped),
+                }
             }
-            () = run.lost() => Err(PassEnd::Lost),
-            // What a request brought is looked at even then, and let go.
-            () = shared.stopping.cancelled(), if !after_fetch => Err(PassEnd::Stopped),
         };
         let end = match looked {
             Ok(survey) => {

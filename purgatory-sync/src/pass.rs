@@ -33,7 +33,7 @@ const RELEASES_IN_A_ROW: usize = 8;
 /// One pass: look, let go, choose, wait for leave, ask, and again, until nothing more can be done.
 ///
 /// It holds a fetch slot and a permit only while a request is on, and for the one look between a
-/// permit that came after a wait and its request.
+/// permit that came after a wait and its request, if that look is quick.
 pub(crate) struct Pass<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) id: &'a Identifier,
@@ -48,6 +48,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) survey: Survey,
     pub(crate) tried: Tried,
     pub(crate) signals: u64,
+    pub(crate) look_was_slow: bool,
     pub(crate) turn: usize,
     pub(crate) turns_done: usize,
     pub(crate) turn_limit: usize,
@@ -76,6 +77,7 @@ impl<'a> Pass<'a> {
             survey: Survey::default(),
             tried: Tried::default(),
             signals: 0,
+            look_was_slow: false,
             turn,
             turns_done: 0,
             turn_limit: 0,
@@ -113,7 +115,9 @@ impl<'a> Pass<'a> {
     async fn work(&mut self) -> Result<std::convert::Infallible, PassEnd> {
         let mut releases = 0;
         loop {
-            self.look().await?;
+            if !self.may_trust_last_look() {
+                self.look().await?;
+            }
             if self.survey.held == 0 {
                 return Err(PassEnd::NothingHeld);
             }
@@ -143,6 +147,12 @@ impl<'a> Pass<'a> {
                 Found::End(end) => return Err(end),
             }
         }
+    }
+
+    /// Whether the last look is good enough for a permit that came after a wait: it took so long that its own
+    /// permit had to go back, so another one would too, and nobody has said since that something changed.
+    fn may_trust_last_look(&self) -> bool {
+        self.look_was_slow && self.leave.is_some() && self.memory.signals() == self.signals
     }
 
     /// The request that a permit in hand is for, if there is still one. If there is none, the permit goes back.

@@ -262,3 +262,33 @@ async fn a_storm_of_events_does_not_make_a_storm_of_looks() {
     let looks = world.store.looks() - before;
     assert!((9..=12).contains(&looks), "{looks} looks in a second");
 }
+
+/// P1, L6: a store that hangs, asked by a pass that has just got a permit, does not keep the permit and the slot: after a
+/// tenth of a second the next in line has them. And the pass does not look in vain once more when it gets the next permit.
+#[tokio::test(start_paused = true)]
+async fn a_slow_look_keeps_no_permit() {
+    let world = World::with(|config| {
+        config.with_max_fetches(1).unwrap().with_domain_concurrent(1).unwrap()
+    });
+    for (number, id) in (1..).zip(["a", "b", "c"]) {
+        let server = url(&format!("https://busy.example/{id}.git"));
+        world.git.serve(&server, [oid(number)]);
+        world.git.latency(&server, secs(5));
+        world.announce(id, &[&server]);
+        world.state(id, id, &[number]);
+    }
+    // Its first look chooses; its second has a permit in hand, and takes three seconds.
+    let looks = std::sync::atomic::AtomicUsize::new(0);
+    world.store.before_each_look(move |store, id| {
+        if id.as_str() == "b" {
+            let look = looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            store.slow_down(if look == 1 { secs(3) } else { ms(0) });
+        } else {
+            store.slow_down(ms(0));
+        }
+    });
+    world.idle().await;
+    assert_eq!(world.fetch_times(), [500, 5_600, 10_600]);
+    assert_eq!(world.git.asked().last().unwrap(), "https://busy.example/b.git");
+    assert_eq!(world.store.released(), ["a", "c", "b"]);
+}

@@ -66,14 +66,14 @@ impl Fault {
     /// All of them, with the rules of which one has to catch it.
     pub(crate) const ALL: [(Self, &'static [&'static str]); 17] = [
         (Self::Spins, &["P5"]),
-        (Self::Deadlocks, &["P8"]),
+        (Self::Deadlocks, &["L6", "P8"]),
         (Self::ChecksThenActs, &["L1", "L2", "L3"]),
         (Self::WedgesAfterAPanic, &["D4"]),
         (Self::BacksOffDespiteAnEvent, &["D4", "D8"]),
         (Self::ForgetsTheLastEvent, &["D4", "P12"]),
-        (Self::ComparesSubstrings, &["P5", "P8"]),
+        (Self::ComparesSubstrings, &["L6", "P5", "P8"]),
         (Self::CutsNames, &["D4", "D7"]),
-        (Self::ScansEverySecond, &["D7"]),
+        (Self::ScansEverySecond, &["D7", "P9"]),
         (Self::AllOrNothing, &["P8"]),
         (Self::TakesShallow, &["P9"]),
         (Self::KeepsTheBackoff, &["D4", "D8"]),
@@ -81,7 +81,7 @@ impl Fault {
         (Self::LosesWakeUps, &["L6"]),
         (Self::CountsByEndpoint, &["L1", "L2", "L3"]),
         (Self::FixedWindow, &["L1"]),
-        (Self::KeepsPermits, &["L6"]),
+        (Self::KeepsPermits, &["L6", "L9"]),
     ];
 
     /// What the store says, with the faults that are a store's.

@@ -16,6 +16,8 @@ const GAP: u64 = 1_000;
 const RESTORE: u64 = 500;
 /// How far two identifiers of a restore are apart, at most.
 const RESTORE_STEP: u64 = 100;
+/// A permit may be in hand for so long while a slow store is looked at.
+const LEAVE_GRACE: u64 = 100;
 /// More calls than this for one identifier in one instant are a pass that spins.
 const SPIN: u32 = 2_000;
 
@@ -79,6 +81,10 @@ pub(crate) struct PassSeen {
     /// What was missing then.
     missing: HashSet<Oid>,
     fetching: bool,
+    /// Since when the store and the objects are looked at.
+    looking: u64,
+    /// How many words of change had come by then.
+    words: u64,
 }
 
 /// What one host sees.
@@ -261,13 +267,18 @@ impl Ledger {
     // What comes in at the ports.
 
     /// A port is called. False: it is called so often that nothing else would ever happen.
-    pub(crate) fn call_began(&mut self, repo: usize) -> bool {
+    pub(crate) fn call_began(&mut self, repo: usize, is_look: bool) -> bool {
         self.seq += 1;
         let now = self.now;
         let id = self.ids.entry(repo).or_default();
         id.calls += 1;
         id.calls_at = if id.calls_at.0 == now { (now, id.calls_at.1 + 1) } else { (now, 1) };
         let (spins, alone) = (id.calls_at.1 > SPIN, id.pass.is_some());
+        if let Some(pass) = &mut id.pass
+            && is_look
+        {
+            (pass.looking, pass.words) = (now, id.words);
+        }
         let name = repo_name(repo);
         if spins {
             self.wrong(|| format!("P5: the pass of {name:?} spins"));
@@ -314,7 +325,7 @@ impl Ledger {
         }
         let most = self.rules.wants_per_look;
         let Some(id) = self.ids.get_mut(&repo) else { return };
-        let words = id.words;
+        let words = id.pass.as_ref().map_or(0, |pass| pass.words);
         let attempt = stays.map(|stays| (stays, here.to_vec(), words));
         let again = attempt.is_some() && id.fruitless == attempt;
         id.fruitless = attempt;
@@ -349,7 +360,7 @@ impl Ledger {
         };
         pass.fetches += 1;
         let overlaps = std::mem::replace(&mut pass.fetching, true);
-        let too_many = pass.fetches > most;
+        let (too_many, looking) = (pass.fetches > most, pass.looking);
         let again = pass.again.remove(&place).unwrap_or_default();
         let mut wrong = None;
         for (number, oid) in oids.iter().enumerate() {
@@ -375,9 +386,11 @@ impl Ledger {
         if self.on > slots {
             wrong = Some(format!("P13: {} requests at once", self.on));
         }
+        let stamp = now.saturating_sub(LEAVE_GRACE).max(looking);
         let limits = self.limits(host, repo);
         let seen = &mut self.hosts[host];
-        seen.starts.push_back(now);
+        let place = seen.starts.partition_point(|start| *start <= stamp);
+        seen.starts.insert(place, stamp);
         seen.on.push(repo);
         if let Some(wrong) = wrong.or(limits) {
             self.wrong(|| wrong);
@@ -416,7 +429,7 @@ impl Ledger {
         let Place::At { host, copy } = place else { return };
         if answer == Answer::NothingSent {
             let starts = &mut self.hosts[host].starts;
-            if let Some(at) = starts.iter().rposition(|start| *start == began) {
+            if let Some(at) = starts.iter().rposition(|start| *start <= began) {
                 starts.remove(at);
             }
         }
@@ -489,12 +502,21 @@ impl Ledger {
         let look = pass.look.0;
         let free = open.into_iter().find(|&place| {
             let Place::At { host, .. } = place else { return false };
-            self.has_room(host) && !self.is_excused(place, repo, look)
+            self.has_room(host) && !self.is_taken(host) && !self.is_excused(place, repo, look)
         });
         if let Some(place) = free {
             let place = describe(place);
             self.wrong(|| format!("L6: {name:?} waits, and {place} has room"));
         }
+    }
+
+    /// Whether somebody may have a permit of the host in hand and looks at what to ask.
+    fn is_taken(&self, host: usize) -> bool {
+        self.ids.values().any(|id| {
+            let looks = |pass: &&PassSeen| id.calls > 0 && self.now <= pass.looking + LEAVE_GRACE;
+            let on = |place: Place| matches!(place, Place::At { host: other, .. } if other == host);
+            id.pass.as_ref().filter(looks).is_some_and(|pass| pass.open().into_iter().any(on))
+        })
     }
 
     fn has_room(&mut self, host: usize) -> bool {

@@ -24,9 +24,11 @@ use crate::{
     world::{OURS, World},
 };
 
-/// How long an event may be held while all its data can be had: the longest backoff, the longest pause that a host
-/// can earn in a story, and a turn in the longest line, each behind hosts that take 20 s to fail.
-pub(crate) const PATIENCE: u64 = 30 * 60 * 1_000;
+/// How long an event may be held while all its data can be had, in a world without crowds: the longest backoff and the
+/// longest pause that a host can earn in a story, behind hosts that take 20 s to fail.
+const PATIENCE: u64 = 30 * 60 * 1_000;
+/// How many requests somebody who stands before us may make.
+const REQUESTS: u64 = 4;
 /// One request, and one look, take no longer.
 const DEADLINE: Duration = Duration::from_secs(20);
 /// How often the world looks when nothing happens.
@@ -45,7 +47,7 @@ pub(crate) struct Seen {
 
 /// Tells a story. The error says which rule was broken, and when.
 pub(crate) fn tell(story: &Story, fault: Option<Fault>) -> Result<Seen, String> {
-    let world = World::new(story, PATIENCE, fault);
+    let world = World::new(story, patience(story), fault);
     let acts = unrolled(story);
     let mut teller = Teller {
         rules: &story.rules,
@@ -81,6 +83,19 @@ pub(crate) fn tell(story: &Story, fault: Option<Fault>) -> Result<Seen, String> 
             return Ok(seen);
         }
     }
+}
+
+/// Everybody else may stand in front, for a host's window and for a slot.
+fn patience(story: &Story) -> u64 {
+    let crowds = story.acts.iter().map(|timed| match timed.act {
+        Act::Crowd { count, .. } => count,
+        _ => 0,
+    });
+    let others = story.repos.len() + crowds.sum::<usize>();
+    let Rules { per_window, window_secs, slots, .. } = story.rules;
+    let window = window_secs * 1_000 / u64::from(per_window);
+    let slot = u64::try_from(DEADLINE.as_millis()).expect("it is short") / slots as u64;
+    PATIENCE + others as u64 * REQUESTS * (window + slot)
 }
 
 /// The acts of a story, streams as single events, in order of time.

@@ -27,7 +27,12 @@ fn stories_hold() {
     });
     let (mut fetches, mut passes, mut lives, mut longest) = (0, 0, 0, (0, 0));
     for number in numbers.clone() {
-        match tell_or_shrink(number) {
+        let t0 = std::time::Instant::now();
+        let r = tell_or_shrink(number);
+        if t0.elapsed().as_millis() > 300 {
+            println!("SLOW {number} {:?} {:?}", t0.elapsed(), r.as_ref().ok());
+        }
+        match r {
             Ok(seen) => {
                 (fetches, passes) = (fetches + seen.fetches, passes + seen.passes);
                 lives += seen.lives;

@@ -23,12 +23,12 @@ struct Calling<'a> {
 }
 
 impl World {
-    async fn calling(&self, id: &Identifier) -> Calling<'_> {
+    async fn calling(&self, id: &Identifier, call: Call) -> Calling<'_> {
         self.stir();
         let (repo, goes_on) = {
             let mut state = self.state();
             let repo = state.repo(id);
-            (repo, state.ledger.call_began(repo))
+            (repo, state.ledger.call_began(repo, call == Call::Needs))
         };
         if !goes_on {
             // Otherwise this instant would never be over.
@@ -70,7 +70,7 @@ impl Drop for Calling<'_> {
 #[async_trait]
 impl EventStore for World {
     async fn needs(&self, id: &Identifier) -> Result<Needs, StoreError> {
-        let calling = self.calling(id).await;
+        let calling = self.calling(id, Call::Needs).await;
         self.suffer(Call::Needs, calling.repo).await.map_err(StoreError::new)?;
         let mut needs = self.state().needs(calling.repo);
         if let Some(fault) = self.fault {
@@ -82,9 +82,9 @@ impl EventStore for World {
     }
 
     async fn release(&self, id: &Identifier, here: &[Oid]) -> Result<Released, StoreError> {
-        let calling = self.calling(id).await;
+        let calling = self.calling(id, Call::Release).await;
         let trouble = self.suffer(Call::Release, calling.repo).await;
-        let going = self.state().complete(calling.repo, here);
+        let going = self.state().complete(calling.repo, here, trouble.is_ok());
         for (number, event) in going.iter().enumerate() {
             if number == 1 {
                 // A store that fails has let some go.
@@ -98,7 +98,7 @@ impl EventStore for World {
         trouble.map_err(StoreError::new)?;
         if self.fault == Some(Fault::Deadlocks) && !going.is_empty() {
             let _looks = self.lock.lock().await;
-            self.lock.lock().await;
+            let _never = self.lock.lock().await;
         }
         let held = self.state().held_of(calling.repo);
         Ok(Released { released: going.len(), held })
@@ -132,7 +132,7 @@ impl Drop for OnTheWire<'_> {
 #[async_trait]
 impl GitFetcher for World {
     async fn missing(&self, id: &Identifier, oids: &[Oid]) -> Result<Vec<Oid>, FetchError> {
-        let calling = self.calling(id).await;
+        let calling = self.calling(id, Call::Missing).await;
         let suffered = self.suffer(Call::Missing, calling.repo).await;
         suffered.map_err(|_| FetchError::new(FetchErrorKind::Local))?;
         Ok(self.state().missing(oids))

@@ -17,7 +17,7 @@ use crate::{
 /// How many stories are told, if nothing else is said.
 const STORIES: u64 = 500;
 /// How often a story that fails is told again to make it shorter.
-const SHRINKS: u32 = 400;
+const SHRINKS: u32 = 250;
 
 /// A story that broke a rule.
 pub(crate) struct Failure {

@@ -250,7 +250,7 @@ impl State {
             match &event.own {
                 None => states.entry(event.owner).or_default().extend(&event.oids),
                 Some(own) => {
-                    wants.push(self.want(repo, event.owner, event.oids.clone(), Some(own)))
+                    wants.push(self.want(repo, event.owner, event.oids.clone(), Some(own)));
                 }
             }
         }
@@ -306,11 +306,12 @@ impl State {
     }
 
     /// Which held events are complete, of those for which all objects are said to be here.
-    pub(crate) fn complete(&mut self, repo: usize, here: &[Oid]) -> Vec<u64> {
+    pub(crate) fn complete(&mut self, repo: usize, here: &[Oid], answers: bool) -> Vec<u64> {
         let events = self.held.get(&repo).cloned().unwrap_or_default();
         let (going, staying): (Vec<_>, Vec<_>) =
             events.into_iter().partition(|event| event.oids.iter().all(|oid| here.contains(oid)));
-        let stays = going.is_empty().then(|| staying.iter().map(|event| event.number).collect());
+        let brings_nothing = answers && going.is_empty();
+        let stays = brings_nothing.then(|| staying.iter().map(|event| event.number).collect());
         self.ledger.releases(repo, here, &self.here, stays);
         going.into_iter().map(|event| event.number).collect()
     }
@@ -369,7 +370,7 @@ impl State {
         let now = self.now();
         for repo in self.repos_held() {
             // Whoever is not in the queue while it is full is waited for by nobody: the bound is the bound.
-            let shut_out = queued >= most && !self.ledger.is_queued(repo) && self.is_full(queued);
+            let shut_out = !self.ledger.is_queued(repo) && queued >= self.ledger.capacity();
             for event in self.held.get(&repo).cloned().unwrap_or_default() {
                 if shut_out || !self.is_reachable(repo, &event, now) {
                     self.reachable.remove(&event.number);
@@ -385,10 +386,6 @@ impl State {
                 }
             }
         }
-    }
-
-    fn is_full(&self, queued: usize) -> bool {
-        queued >= self.ledger.capacity()
     }
 
     /// Whether nothing that is held can be had.
