@@ -2,6 +2,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests of processes and servers measure real time")]
 
 mod demo;
+mod e2e_backoff;
+mod e2e_proposal;
+mod e2e_support;
 mod fetch_addresses;
 mod fetch_cancel;
 mod fetch_checks;

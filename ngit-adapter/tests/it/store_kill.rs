@@ -20,6 +20,7 @@ use nostr_lmdb::NostrLmdb;
 use tempfile::TempDir;
 
 use crate::{
+    e2e_support::Random,
     support::TestRepo,
     support_events::{Person, lines},
     support_program::{PROGRAM, Ran, SyncRun},
@@ -29,17 +30,6 @@ use crate::{
 /// How often it is killed: five times, or as often as `NGIT_TEST_KILLS` says.
 fn kills() -> usize {
     std::env::var("NGIT_TEST_KILLS").map_or(5, |kills| kills.parse().expect("a number"))
-}
-
-/// Numbers that look random and are the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
 }
 
 /// Repositories on five hosts, with an announcement, a state and two pull requests each.
@@ -119,7 +109,7 @@ fn a_sync_that_is_killed_again_and_again_loses_nothing() {
     let world = World::new(folder.path(), 10);
     let killed = SyncRun::new("").arg("--events=-");
     let database = killed.git_data_dir().join("database");
-    let mut random = Random(8);
+    let mut random = Random::new(8);
     let mut ever_taken = BTreeSet::new();
     let all: Vec<&Event> = world.events().collect();
     for kill in 0..kills() {

@@ -3,10 +3,8 @@
 use std::{
     io::ErrorKind,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
-    time::Duration,
 };
 
-use ngit_adapter::relay::RequestKind;
 use purgatory_sync::Oid;
 use tempfile::TempDir;
 
@@ -16,48 +14,6 @@ use crate::{
     support_program::SyncRun,
     support_server::TestServer,
 };
-
-/// P11, L1, L2 with the defaults: 30 fetches in any minute and 5 at once, the 31st right after the window. It takes a minute,
-/// beside the other tests.
-#[test]
-fn forty_repositories_on_one_host_are_fetched_within_the_limits() {
-    let served = TempDir::new().expect("a temporary folder");
-    let server = TestServer::start("127.0.0.1", served.path());
-    let owner = Person::new(1);
-    let mut events = Vec::new();
-    for number in 0..40 {
-        let name = format!("repo-{number}");
-        let repo = TestRepo::init(served.path().join(format!("{name}.git")));
-        let tip = repo.commit("main", "file.txt", &name);
-        events.push(owner.announcement(&name, &[&server.url(&format!("{name}.git"))]));
-        events.push(owner.state(&name, &[("refs/heads/main", tip)]));
-    }
-    let ran = SyncRun::new(&lines(&events)).arg("--deadline-secs=160").run();
-
-    assert_eq!(ran.status, Some(0), "{ran:?}");
-    assert_eq!((ran.summary("released"), ran.summary("fetches")), (40, 40));
-    assert!(server.log().most_at_once() <= 5, "{} at once", server.log().most_at_once());
-    let starts: Vec<_> = server
-        .log()
-        .entries()
-        .iter()
-        .filter(|entry| entry.kind == RequestKind::Advertisement)
-        .map(|entry| entry.at)
-        .collect();
-    assert_eq!(starts.len(), 40);
-    let window = Duration::from_secs(60);
-    // Between the start here and the arrival at the server a moment passes, on a busy machine the one time a much longer one
-    // than the other. A limiter of another kind would be far off: a bucket or a fixed window lets 31 in within seconds.
-    let jitter = Duration::from_secs(5);
-    for (early, late) in starts.iter().zip(&starts[30..]) {
-        let apart = *late - *early;
-        assert!(apart >= window - jitter, "31 starts within {apart:?}");
-    }
-    let next = starts[30] - starts[0];
-    assert!(next <= window + Duration::from_secs(15), "the 31st came only after {next:?}");
-    let first_thirty = starts[29] - starts[0];
-    assert!(first_thirty < Duration::from_secs(45), "the first 30 took {first_thirty:?}");
-}
 
 /// G3: without leave no connection is made to loopback, however it is spelled.
 #[test]
