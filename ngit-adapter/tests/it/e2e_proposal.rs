@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use crate::{
     e2e_support::{ALL_OF_IT, Gate, JSON, QUICK, announcement_on, asked, metric, records, said},
+    peers_support::relay_with_peers,
     serve_support::{Client, RelayProcess, assert_pushed, clone, push, state_at, stderr, until},
     support::TestRepo,
     support_events::{Person, lines},
@@ -74,24 +75,23 @@ fn passes(relay: &RelayProcess, identifier: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn integration_1_two_instances_push_to_one_and_the_other_syncs() {
     let (dir, owner, author) = (TempDir::new().unwrap(), Person::new(1), Person::new(2));
-    let (first, second) = (RelayProcess::start(), RelayProcess::start_with(&[QUICK], &[]));
+    let first = RelayProcess::start();
+    let second = relay_with_peers(&[first.websocket()]);
     let source = TestRepo::init(dir.path().join("source.git"));
     let main = *source.commits("main", 5).last().unwrap();
     let change = source.commit("change", "change.txt", "1");
     let nowhere = Oid::sha1([0xab; 20]);
 
+    // Nobody tells the second anything but the first.
     let announcement = announcement_on(&[&first, &second], &owner, "lantern", &[], 0);
     let state = owner.state("lantern", &[("refs/heads/main", main)]);
     let pull_request = author.pull_request(&owner, "lantern", change, &[]);
     let (mut one, mut two) = (Client::connect(&first).await, Client::connect(&second).await);
-    send(&mut one, &[&announcement, &state, &pull_request]).await;
-    send(&mut two, &[&announcement, &state]).await;
+    hold(&mut one, &[&announcement, &state, &pull_request]).await;
     let url = first.repository_url(&owner, "lantern");
     let name = format!("refs/nostr/{}", pull_request.id.to_hex());
     assert_pushed(&push(&source, &url, &["main", &format!("change:{name}")]));
     until_served(&mut one, &[&announcement, &state, &pull_request]).await;
-    // It may have looked before the push, and waits then: a new event is a reason to look again.
-    send(&mut two, &[&pull_request]).await;
     until_served(&mut two, &[&announcement, &state, &pull_request]).await;
     let to = dir.path().join("clone.git");
     let cloned = clone(&second.repository_url(&owner, "lantern"), &to, &[]);

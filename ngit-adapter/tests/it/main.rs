@@ -3,6 +3,7 @@
 
 mod demo;
 mod e2e_backoff;
+mod e2e_kill;
 mod e2e_proposal;
 mod e2e_support;
 mod fetch_addresses;

@@ -2,12 +2,13 @@
 
 #![allow(dead_code, reason = "each test uses a part of this")]
 
-use nostr::event::{Event, Kind};
+use nostr::event::Event;
 use serde_json::json;
 
 use crate::{
+    e2e_support::announcement_on,
     serve_support::{Client, RelayProcess},
-    support_events::{Person, SOME_TIME},
+    support_events::Person,
 };
 
 /// Settings under which a relay hunts at once, for events of clients too.
@@ -26,13 +27,8 @@ pub(crate) fn announcement_for(
     identifier: &str,
     urls: &[&str],
 ) -> Event {
-    let mut clone = vec!["clone".to_owned()];
-    clone.extend(relays.iter().map(|it| it.repository_url(owner, identifier)));
-    clone.extend(urls.iter().map(|url| (*url).to_owned()));
-    let mut named = vec!["relays".to_owned()];
-    named.extend(relays.iter().map(|it| it.websocket()));
-    let tags = [vec!["d".to_owned(), identifier.to_owned()], clone, named];
-    owner.sign(Kind::GitRepoAnnouncement, SOME_TIME, &tags)
+    let urls: Vec<_> = urls.iter().map(|url| (*url).to_owned()).collect();
+    announcement_on(relays, owner, identifier, &urls, 0)
 }
 
 /// Waits until the relay serves this event.

@@ -50,6 +50,29 @@ impl RelayProcess {
 
     /// On the data of an earlier one.
     pub(crate) fn start_in(dir: TempDir, args: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Self::command(&dir, args, environment);
+        let mut child = command.spawn().expect("the program can be started");
+        let mut first = String::new();
+        let stdout = child.stdout.take().expect("stdout is a pipe");
+        BufReader::new(stdout).read_line(&mut first).expect("the program says something");
+        let address = first
+            .trim()
+            .strip_prefix("listening on http://")
+            .and_then(|address| address.parse().ok())
+            .unwrap_or_else(|| panic!("{first:?}, {}", read(&dir.path().join("log"))));
+        Self { child, address, dir }
+    }
+
+    /// Starts one on this data, and kills it after that long, whether or not it listens by then.
+    pub(crate) fn killed_after(dir: &TempDir, args: &[&str], life: Duration) {
+        let mut command = Self::command(dir, args, &[]);
+        let mut child = command.spawn().expect("the program can be started");
+        std::thread::sleep(life);
+        child.kill().expect("it can be killed");
+        child.wait().expect("it can be waited for");
+    }
+
+    fn command(dir: &TempDir, args: &[&str], environment: &[(&str, &str)]) -> Command {
         let log = File::options().create(true).append(true).open(dir.path().join("log"));
         let mut command = clean_command(Path::new(PROGRAM));
         command
@@ -62,16 +85,12 @@ impl RelayProcess {
             .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(log.expect("a log file"));
-        let mut child = command.spawn().expect("the program can be started");
-        let mut first = String::new();
-        let stdout = child.stdout.take().expect("stdout is a pipe");
-        BufReader::new(stdout).read_line(&mut first).expect("the program says something");
-        let address = first
-            .trim()
-            .strip_prefix("listening on http://")
-            .and_then(|address| address.parse().ok())
-            .unwrap_or_else(|| panic!("{first:?}, {}", read(&dir.path().join("log"))));
-        Self { child, address, dir }
+        command
+    }
+
+    /// Its process, for a look at what it takes.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -288,6 +307,19 @@ impl Client {
             if said[0] == "OK" && said[1] == id {
                 let text = said[3].as_str().expect("a text").to_owned();
                 return (said[2].as_bool().expect("a truth"), text);
+            }
+        }
+    }
+
+    /// Sends an event and gives what is said to it, unless the connection ends first.
+    pub(crate) async fn try_publish(&mut self, event: &Event) -> Option<(bool, String)> {
+        let id = event.id.to_hex();
+        let message = format!("[\"EVENT\",{}]", event.as_json());
+        self.socket.send(Message::text(message)).await.ok()?;
+        loop {
+            let said = self.next().await?;
+            if said[0] == "OK" && said[1] == id {
+                return Some((said[2] == true, said[3].as_str().unwrap_or_default().to_owned()));
             }
         }
     }
