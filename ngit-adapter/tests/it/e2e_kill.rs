@@ -119,7 +119,7 @@ impl World {
                 Project::new(folder, &self.owner, number, std::slice::from_ref(&there), false);
             project.announce(
                 &self.owner,
-                &[there.clone()],
+                std::slice::from_ref(&there),
                 &[NAME, &self.other.address().to_string()],
             );
             for event in &project.events {

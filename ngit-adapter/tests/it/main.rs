@@ -4,6 +4,7 @@
 mod demo;
 mod e2e_backoff;
 mod e2e_kill;
+mod e2e_load;
 mod e2e_proposal;
 mod e2e_support;
 mod fetch_addresses;
@@ -18,6 +19,7 @@ mod fetch_probe;
 mod fetch_requests;
 mod fetch_server;
 mod fetch_support;
+mod load_support;
 mod nip34_parse;
 mod nip34_verify;
 mod objects;
