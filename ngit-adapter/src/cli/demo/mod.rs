@@ -1,53 +1,68 @@
-//! `ngit-purgatory demo`: the whole of it on one machine, told line by line.
+//! `ngit-purgatory demo`: the whole of it on one machine, told line by line, and drawn where a person looks on.
 
+mod acts;
+mod books;
 mod ending;
-mod history;
+mod gate;
+mod hosts;
+mod live;
+mod opening;
 mod paint;
-mod person;
+mod reasons;
 mod servers;
 mod story;
+mod table;
+mod view;
+mod words;
 mod world;
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 
 use purgatory_sync::SyncConfig;
 use tempfile::TempDir;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Exit, Failure,
-    args::Database,
+    args::{Database, DemoOptions},
     interrupt::Interrupt,
     line_writer::LineWriter,
     session::{Session, SessionOptions},
 };
-use crate::{
-    git::Git,
-    nip34::{EventLimits, VerifiedEvent},
-};
+use crate::git::Git;
+use live::{Live, Out};
 use paint::Paint;
 use servers::Servers;
 use story::Story;
+use view::View;
 use world::World;
 
-/// Twelve events come within a tenth of a second.
-const BETWEEN_EVENTS: Duration = Duration::from_millis(8);
+/// How often the view is drawn.
+const BETWEEN_VIEWS: Duration = Duration::from_millis(100);
+/// What is still on at the end has this much to end by itself.
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
+/// How long the last look at what is missing may take.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 /// How long whoever reads the story is waited for at its end.
 const LAST_WRITES: Duration = Duration::from_secs(600);
 
-pub(super) async fn run() -> Result<Exit, Failure> {
+pub(super) async fn run(options: DemoOptions) -> Result<Exit, Failure> {
     // In this order: whatever is made from here on is taken away again when a signal comes.
     let interrupted = cancelled_by(listen()?);
     let git = Git::find().await.map_err(Failure::because("git cannot be used"))?;
     let folder = tempfile::Builder::new().prefix("ngit-purgatory-demo-").tempdir();
     let folder =
         folder.map_err(Failure::because("no temporary folder can be made (TMPDIR says where)"))?;
-    let writer = LineWriter::spawn(io::stdout());
+    let live = Live::on_terminal();
+    let writer = LineWriter::spawn(Out::new(live.clone()));
     let writer = writer.map_err(Failure::because("no thread can be started"))?;
-    let paint = Paint::for_stdout();
 
-    let played = play(&git, folder.path(), &writer, paint, &interrupted).await;
+    let stage = Stage { git, folder: folder.path(), deadline: options.deadline_secs, live };
+    let played = stage.play(&writer, &interrupted).await;
+    if let Some(live) = &stage.live {
+        live.end().await;
+    }
     remove(folder).await?;
     played?;
     tokio::select! {
@@ -59,60 +74,78 @@ pub(super) async fn run() -> Result<Exit, Failure> {
     }
 }
 
-/// Nothing in it is dropped halfway: a signal is looked for between its steps, and wherever it waits.
-async fn play(
-    git: &Git,
-    folder: &Path,
-    writer: &LineWriter,
-    paint: Paint,
-    interrupted: &CancellationToken,
-) -> Result<(), Failure> {
-    let out = writer.sink();
-    let servers = Servers::start(git, &folder.join("servers"))
-        .await
-        .map_err(Failure::because("no server can be started"))?;
-    let world = World::make(git, &servers.places()).await;
-    let world = world.map_err(Failure::because("the repositories could not be made"))?;
-    let world = Arc::new(world);
-    story::introduce(&out, paint, &servers, &world).await;
-
-    let story = Arc::new(Story::new(Arc::clone(&world), out.clone(), paint, now()));
-    let options = SessionOptions {
-        git: git.clone(),
-        database: Database::Memory,
-        git_data_dir: folder.join("git"),
-        config: SyncConfig::default(),
-        our_domain: None,
-        allow_private_networks: true,
-    };
-    let session = Session::open(options, Arc::clone(&story)).await?;
-    story.begins(now());
-    tokio::select! {
-        done = hunt(&session, &world, &story) => done?,
-        () = interrupted.cancelled() => {}
-    }
-    session.shutdown().await;
-    if !interrupted.is_cancelled() {
-        let held = session.held(now() + Duration::from_secs(10)).await?;
-        ending::tell(&out, paint, &servers, &world, &story, &held).await;
-    }
-    servers.stop().await;
-    Ok(())
+/// Where the demo is played.
+struct Stage<'a> {
+    git: Git,
+    folder: &'a Path,
+    deadline: Duration,
+    live: Option<Live>,
 }
 
-async fn hunt(session: &Session, world: &World, story: &Story) -> Result<(), Failure> {
-    let mut ticks = interval(BETWEEN_EVENTS);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for told in &world.events {
-        ticks.tick().await;
-        let event = VerifiedEvent::check(told.event.clone(), &EventLimits::default())
-            .map_err(Failure::because("an event of the demo is not valid"))?;
-        story.arrives(told).await;
-        session.take(event).await.map_err(Failure::because("an event could not be kept"))?;
+impl Stage<'_> {
+    /// Nothing in it is dropped halfway: a signal is looked for between its steps, and wherever it waits.
+    async fn play(
+        &self,
+        writer: &LineWriter,
+        interrupted: &CancellationToken,
+    ) -> Result<(), Failure> {
+        let out = writer.sink();
+        let paint = Paint::new(self.live.is_some());
+        let servers = Servers::start(&self.git, &self.folder.join("servers"))
+            .await
+            .map_err(Failure::because("no server can be started"))?;
+        let world = World::make(&self.git, &servers).await;
+        let world = world.map_err(Failure::because("the repositories could not be made"))?;
+        let config = SyncConfig::default()
+            .with_shutdown_grace(SHUTDOWN_GRACE)
+            .map_err(Failure::because("a setting is not allowed"))?;
+        let (limits, quiet) = (config.limits(), config.synced_delay());
+        opening::introduce(&out, paint, &world, limits).await;
+
+        let story = Arc::new(Story::new(Arc::new(world), out, paint, limits));
+        let options = SessionOptions {
+            git: self.git.clone(),
+            database: Database::Memory,
+            git_data_dir: self.folder.join("git"),
+            config,
+            our_domain: None,
+            allow_private_networks: true,
+            lookup: Arc::new(servers.names()),
+        };
+        let session = Session::open(options, Arc::clone(&story)).await?;
+        let acts = timeout_at(story.began + self.deadline, acts::play(&session, &story, quiet));
+        tokio::select! {
+            played = acts => played.unwrap_or(Ok(()))?,
+            never = self.draw(&servers, &session, &story) => match never {},
+            () = interrupted.cancelled() => {}
+        }
+        if let Some(live) = &self.live {
+            live.end().await;
+        }
+        let snapshot = session.snapshot();
+        session.shutdown().await;
+        if !interrupted.is_cancelled() {
+            let held = session.held(now() + LAST_LOOK).await?;
+            ending::tell(&story, &servers, &snapshot, &held).await;
+        }
+        servers.stop().await;
+        Ok(())
     }
-    story.all_arrived(world.events.len()).await;
-    session.settled().await;
-    Ok(())
+
+    /// Draws what is going on, where somebody sees it.
+    async fn draw(&self, servers: &Servers, session: &Session, story: &Story) -> Infallible {
+        let Some(live) = &self.live else { return std::future::pending().await };
+        let mut views = interval(BETWEEN_VIEWS);
+        views.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            views.tick().await;
+            let at = now();
+            let elapsed = at.saturating_duration_since(story.began);
+            let (snapshot, heard) = (session.snapshot(), story.heard());
+            let view = View::new(servers, &snapshot, heard, story.limits, elapsed, at);
+            live.draw(view.lines(story.limits, story.paint)).await;
+        }
+    }
 }
 
 fn listen() -> Result<Interrupt, Failure> {

@@ -1,5 +1,3 @@
-use std::io::IsTerminal;
-
 /// Colours, where they are wanted: on a terminal, unless `NO_COLOR` is set.
 #[derive(Clone, Copy)]
 pub(super) struct Paint {
@@ -7,10 +5,10 @@ pub(super) struct Paint {
 }
 
 impl Paint {
-    pub(super) fn for_stdout() -> Self {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Self { on: std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb }
+    /// For what a terminal shows, if it is one.
+    pub(super) fn new(terminal: bool) -> Self {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { on: terminal && !no_color }
     }
 
     pub(super) fn bold(self, text: &str) -> String {
@@ -27,10 +25,6 @@ impl Paint {
 
     pub(super) fn yellow(self, text: &str) -> String {
         self.with("33", text)
-    }
-
-    pub(super) fn cyan(self, text: &str) -> String {
-        self.with("36", text)
     }
 
     fn with(self, code: &str, text: &str) -> String {

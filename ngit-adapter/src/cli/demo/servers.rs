@@ -4,54 +4,68 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tokio::{net::TcpListener, task::JoinSet};
-
-use super::world::Place;
-use crate::{
-    git::Git,
-    relay::{RequestLog, SmartHttp},
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    task::JoinSet,
 };
 
-/// Three git servers on three addresses of this machine, each with a folder of its own.
+use super::{
+    books::Books,
+    gate::gated,
+    hosts::{Host, Names},
+};
+use crate::{git::Git, relay::SmartHttp};
+
+/// The servers of the demo, each on an address of this machine and with a folder of its own.
 pub(super) struct Servers {
-    pub(super) all: [Server; 3],
+    all: Vec<Server>,
     tasks: JoinSet<()>,
+    /// A port that is taken and where nobody listens, so that it refuses for sure.
+    _taken: TcpSocket,
 }
 
 pub(super) struct Server {
-    pub(super) address: SocketAddr,
-    pub(super) log: RequestLog,
-    folder: PathBuf,
+    pub(super) host: Host,
+    pub(super) books: Books,
+    pub(super) folder: PathBuf,
+    address: SocketAddr,
 }
 
 impl Servers {
     pub(super) async fn start(git: &Git, root: &Path) -> io::Result<Self> {
+        let taken = bind(Host::Closed)?;
         let mut tasks = JoinSet::new();
-        let mut start = async |number: u8| {
-            let listener = listen(number).await?;
-            let server = Server {
-                address: listener.local_addr()?,
-                log: RequestLog::default(),
-                folder: root.join(number.to_string()),
+        let mut all = Vec::new();
+        for host in Host::ALL {
+            let folder = root.join(host.name());
+            tokio::fs::create_dir_all(&folder).await?;
+            let books = Books::default();
+            let address = if host == Host::Closed {
+                taken.local_addr()?
+            } else {
+                let listener = bind(host)?.listen(128)?;
+                let address = listener.local_addr()?;
+                let git_server = SmartHttp::folder(git.clone(), &folder).into_router();
+                tasks.spawn(serve(listener, gated(git_server, host, books.clone())));
+                address
             };
-            tokio::fs::create_dir_all(&server.folder).await?;
-            let router = SmartHttp::folder(git.clone(), &server.folder)
-                .with_log(server.log.clone())
-                .into_router();
-            tasks.spawn(async move {
-                // Without an error there is no end: it is stopped.
-                let _ = axum::serve(listener, router).await;
-            });
-            io::Result::Ok(server)
-        };
-        let all = [start(1).await?, start(2).await?, start(3).await?];
-        Ok(Self { all, tasks })
+            all.push(Server { host, books, folder, address });
+        }
+        Ok(Self { all, tasks, _taken: taken })
     }
 
-    pub(super) fn places(&self) -> [Place<'_>; 3] {
-        self.all
-            .each_ref()
-            .map(|server| Place { base_url: server.base_url(), folder: &server.folder })
+    pub(super) fn all(&self) -> &[Server] {
+        &self.all
+    }
+
+    pub(super) fn at(&self, host: Host) -> &Server {
+        let place = Host::ALL.iter().position(|each| *each == host);
+        &self.all[place.expect("all hosts are in the list of all hosts")]
+    }
+
+    /// Who finds them by their names.
+    pub(super) fn names(&self) -> Names {
+        Names(self.all.iter().map(|server| (server.host, server.address.ip())).collect())
     }
 
     /// Ends them.
@@ -61,25 +75,26 @@ impl Servers {
 }
 
 impl Server {
-    pub(super) fn base_url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    /// The names of the repositories it serves, sorted.
-    pub(super) fn repositories(&self) -> Vec<String> {
-        let entries = self.folder.read_dir().into_iter().flatten().flatten();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
+    /// The URL of a repository on it.
+    pub(super) fn url(&self, repository: &str) -> String {
+        format!("http://{}:{}/{repository}.git", self.host.name(), self.address.port())
     }
 }
 
-/// Listens on 127.0.0.`number`. Systems that have only one loopback address get that one, three times.
-async fn listen(number: u8) -> io::Result<TcpListener> {
-    let own = IpAddr::from(Ipv4Addr::new(127, 0, 0, number));
-    match TcpListener::bind((own, 0)).await {
-        Ok(listener) => Ok(listener),
-        Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await,
+async fn serve(listener: TcpListener, router: axum::Router) {
+    // Without an error there is no end: it is stopped.
+    let _ = axum::serve(listener, router).await;
+}
+
+/// A free port of the host's own loopback address. Systems that have only one loopback address give that one to all:
+/// the names still differ.
+fn bind(host: Host) -> io::Result<TcpSocket> {
+    let own = IpAddr::from(Ipv4Addr::new(127, 0, 0, host.number()));
+    let socket = TcpSocket::new_v4()?;
+    if socket.bind((own, 0).into()).is_ok() {
+        return Ok(socket);
     }
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+    Ok(socket)
 }

@@ -1,134 +1,167 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use nostr::event::{Event, EventId, Kind};
-use purgatory_sync::{FetchEnded, FetchErrorKind, FetchOutcome, Identifier, Observer, SyncEvent};
+use nostr::event::{Event, EventId};
+use purgatory_sync::{
+    Activity, FetchEnded, FetchOutcome, Identifier, IdentifierSnapshot, Observer, Snapshot, State,
+    SyncEvent,
+    domain_throttle::{Domain, Limits},
+};
 use tokio::time::Instant;
 
-use super::{now, paint::Paint, person::Told, servers::Servers, world::World};
+use super::{
+    hosts::Host,
+    now,
+    paint::Paint,
+    words::{answer, count, whole_seconds},
+    world::{Told, World},
+};
 use crate::{cli::line_writer::LineSink, store::StoreObserver};
 
-/// Tells what happens as it happens, and remembers what went.
+/// Tells what happens as it happens, and remembers what the view and the ending need of it.
 pub(super) struct Story {
-    world: std::sync::Arc<World>,
-    out: LineSink,
-    paint: Paint,
+    pub(super) world: Arc<World>,
+    pub(super) out: LineSink,
+    pub(super) paint: Paint,
+    pub(super) limits: Limits,
+    pub(super) began: Instant,
     heard: Mutex<Heard>,
 }
 
-struct Heard {
-    began: Instant,
-    released: Vec<EventId>,
+/// What was heard so far.
+#[derive(Clone, Default)]
+pub(super) struct Heard {
+    /// How many events came, and how many of them wait for git data.
+    pub(super) came: usize,
+    pub(super) wait: usize,
+    /// The events that went, announcements too.
+    pub(super) released: Vec<EventId>,
+    /// How many of those waited.
+    pub(super) released_waiting: usize,
+    /// How often each server was to be asked, whether anybody was there or not.
+    pub(super) tries: BTreeMap<Host, usize>,
+    /// What each server answered last, and about what.
+    pub(super) last: BTreeMap<Host, String>,
+    /// The servers that failed a repository the last time, and how.
+    pub(super) failed: BTreeMap<(Identifier, Host), String>,
+    waits_told: BTreeSet<(Identifier, Domain)>,
+    puts_off_told: BTreeSet<(Identifier, u32)>,
 }
 
 impl Story {
-    pub(super) fn new(
-        world: std::sync::Arc<World>,
-        out: LineSink,
-        paint: Paint,
-        began: Instant,
-    ) -> Self {
-        Self { world, out, paint, heard: Mutex::new(Heard { began, released: Vec::new() }) }
+    pub(super) fn new(world: Arc<World>, out: LineSink, paint: Paint, limits: Limits) -> Self {
+        Self { world, out, paint, limits, began: now(), heard: Mutex::default() }
     }
 
-    /// The clock of the story starts.
-    pub(super) fn begins(&self, at: Instant) {
-        self.heard().began = at;
+    pub(super) fn heard(&self) -> Heard {
+        self.lock().clone()
     }
 
-    pub(super) async fn arrives(&self, told: &Told) {
-        let fate = match told.event.kind {
-            Kind::GitRepoAnnouncement => self.paint.dim("says where the data is"),
-            _ => self.paint.yellow("held"),
-        };
-        let line = self.line("→", told.repository, &told.what, &fate);
-        self.out.line(line).await;
+    /// An event comes.
+    pub(super) fn arrives(&self, told: &Told) {
+        let mut heard = self.lock();
+        heard.came += 1;
+        heard.wait += usize::from(told.waits());
     }
 
-    pub(super) async fn all_arrived(&self, count: usize) {
-        let wait = format!(
-            "{count} events came. Once it is quiet for 500 ms, the hunt begins: once per repository."
-        );
-        self.out.line(String::new()).await;
-        self.out.line(format!("  {}", self.paint.dim(&wait))).await;
-        self.out.line(String::new()).await;
+    /// A line about a repository.
+    pub(super) fn about(&self, repository: &str, what: &str) {
+        let time = now().saturating_duration_since(self.began).as_millis();
+        let time = self.paint.dim(&format!("{:>2}.{:02} s", time / 1_000, time % 1_000 / 10));
+        self.out.try_line(format!("  {time}  {repository:<8} {what}"));
     }
 
-    /// Which events went.
-    pub(super) fn released(&self) -> Vec<EventId> {
-        self.heard().released.clone()
+    /// Tells what nobody announces: who waits in which line, and who is put off. Each once.
+    pub(super) fn sees(&self, snapshot: &Snapshot) {
+        for each in &snapshot.identifiers {
+            match &each.state {
+                State::Running(Activity::InLine { domains }) => self.waits(each, domains),
+                State::Backoff { until } | State::Paused { until } => {
+                    self.is_put_off(each, (*until).into());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn waits(&self, who: &IdentifierSnapshot, domains: &[Domain]) {
+        for domain in domains {
+            let waits = (who.identifier.clone(), domain.clone());
+            if self.lock().waits_told.insert(waits) {
+                let why = format!("{domain:<12} waits in line: {} at once is the limit", {
+                    self.limits.max_concurrent
+                });
+                self.about(who.identifier.as_str(), &self.paint.yellow(&why));
+            }
+        }
+    }
+
+    fn is_put_off(&self, who: &IdentifierSnapshot, until: Instant) {
+        if !self.lock().puts_off_told.insert((who.identifier.clone(), who.attempt)) {
+            return;
+        }
+        let time = whole_seconds(until.saturating_duration_since(now()));
+        let why = format!("{} still held, next try in {time}", count(who.held, "event"));
+        self.about(who.identifier.as_str(), &self.paint.yellow(&why));
     }
 
     fn fetch_ended(&self, fetch: &FetchEnded) {
-        let objects = if fetch.wanted == 1 { "object" } else { "objects" };
-        let got = match fetch.outcome {
-            FetchOutcome::Failed(FetchErrorKind::NotFound) => "no such repository".to_owned(),
-            FetchOutcome::Failed(kind) => kind.as_str().to_owned(),
-            _ => format!("{} of {} {objects}", fetch.received, fetch.wanted),
+        let Some(host) = Host::of(fetch.url.domain()) else { return };
+        let answer = answer(fetch);
+        let repository = fetch.identifier.as_str();
+        let cost = format!(
+            "{}, {} ms",
+            count(usize::try_from(fetch.requests).unwrap_or(usize::MAX), "request"),
+            fetch.elapsed.as_millis()
+        );
+        let cost = self.paint.dim(&cost);
+        self.about(repository, &format!("{:<12} {answer:<19} {cost}", host.name()));
+        let mut heard = self.lock();
+        heard.last.insert(host, format!("{repository}: {answer}"));
+        let of_this = (fetch.identifier.clone(), host);
+        match fetch.outcome {
+            FetchOutcome::Failed(_) => heard.failed.insert(of_this, answer),
+            _ => heard.failed.remove(&of_this),
         };
-        let path = fetch.url.url().path().trim_start_matches('/').to_owned();
-        let cost = format!("{} requests, {} ms", fetch.requests, fetch.elapsed.as_millis());
-        let cost = if fetch.requests == 1 { cost.replacen("requests", "request", 1) } else { cost };
-        let asked = format!("asked {} for {path}", fetch.url.domain());
-        let fate = format!("{}{}", self.paint.cyan(&format!("{got:<20}")), self.paint.dim(&cost));
-        self.out.try_line(self.line("?", fetch.identifier.as_str(), &asked, &fate));
     }
 
-    fn went(&self, event: &Event) {
-        self.heard().released.push(event.id);
-        let Some(told) = self.world.told(&event.id) else { return };
-        let fate = self.paint.green("released");
-        self.out.try_line(self.line("✓", told.repository, &told.what, &fate));
-    }
-
-    fn line(&self, mark: &str, repository: &str, what: &str, fate: &str) -> String {
-        let at = now().saturating_duration_since(self.heard().began).as_millis();
-        let time = self.paint.dim(&format!("{:>2}.{:02} s", at / 1_000, at % 1_000 / 10));
-        format!("  {time}  {mark} {repository:<8} {what:<37} {fate}")
-    }
-
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn lock(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Observer for Story {
     fn observe(&self, event: &SyncEvent) {
-        if let SyncEvent::FetchEnded(fetch) = event {
-            self.fetch_ended(fetch);
+        match event {
+            SyncEvent::FetchStarted(fetch) => {
+                if let Some(host) = Host::of(fetch.url.domain()) {
+                    *self.lock().tries.entry(host).or_default() += 1;
+                }
+            }
+            SyncEvent::FetchEnded(fetch) => self.fetch_ended(fetch),
+            SyncEvent::Released(went) => {
+                let mut what =
+                    self.paint.green(&format!("{} released", count(went.released, "event")));
+                if went.held > 0 {
+                    what.push_str(&format!(", {} still held", went.held));
+                }
+                self.about(went.identifier.as_str(), &what);
+            }
+            _ => {}
         }
     }
 }
 
 impl StoreObserver for Story {
     fn announced(&self, _: &Identifier, event: &Event) {
-        self.went(event);
+        self.lock().released.push(event.id);
     }
 
     fn released(&self, _: &Identifier, event: &Event) {
-        self.went(event);
+        let mut heard = self.lock();
+        heard.released.push(event.id);
+        heard.released_waiting += 1;
     }
-}
-
-/// Says what there is before anything happens.
-pub(super) async fn introduce(out: &LineSink, paint: Paint, servers: &Servers, world: &World) {
-    let title = "Events that wait for their git data: three repositories, three servers, one burst";
-    out.line(String::new()).await;
-    out.line(format!("  {}", paint.bold(title))).await;
-    out.line(String::new()).await;
-    for repository in &world.repositories {
-        let name = paint.bold(&format!("{:<8}", repository.name));
-        out.line(format!(
-            "  {name}  {:<8} {:>2} commits  {}",
-            format!("{}'s", repository.owner),
-            repository.commits,
-            paint.dim(repository.note),
-        ))
-        .await;
-    }
-    out.line(String::new()).await;
-    for server in &servers.all {
-        let names = server.repositories().join("  ");
-        out.line(format!("  {:<23} {}", server.base_url(), paint.dim(&names))).await;
-    }
-    out.line(String::new()).await;
 }

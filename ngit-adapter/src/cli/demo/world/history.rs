@@ -67,11 +67,6 @@ impl History {
         mark
     }
 
-    /// How many commits and tags it has.
-    pub(super) fn len(&self) -> usize {
-        self.marks
-    }
-
     /// Makes a bare repository at `path` with all of it, and gives the ids by mark.
     pub(super) async fn write_to(&self, git: &Git, path: &Path) -> io::Result<Ids> {
         let mut init = git.command("init");

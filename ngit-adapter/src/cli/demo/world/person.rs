@@ -1,18 +1,14 @@
 use nostr::{
-    event::{Event, EventBuilder, FinalizeEvent, Kind, Tag},
+    event::{EventBuilder, FinalizeEvent, Kind, Tag},
     key::{Keys, PublicKey, SecretKey},
     types::Timestamp,
 };
 use purgatory_sync::Oid;
 
-use super::history::{Ids, Mark};
-
-/// An event, and how the story calls it.
-pub(super) struct Told {
-    pub(super) event: Event,
-    pub(super) repository: &'static str,
-    pub(super) what: String,
-}
+use super::{
+    Told,
+    history::{Ids, Mark},
+};
 
 /// Somebody with a key. The keys are no secret: they sign nothing but this demo.
 pub(super) struct Person {
