@@ -5,9 +5,9 @@ use purgatory_sync::OurDomain;
 
 use super::{SyncArgs, serve_options::ServeOptions};
 
-/// Hold git events back until their git data is here, and go and find it.
+/// Hold nostr events that name git commits until those commits are here, and go and find them.
 #[derive(Debug, Parser)]
-#[command(name = "ngit-purgatory", version, max_term_width = 100)]
+#[command(name = "ngit-purgatory", version, max_term_width = 100, after_help = FIRST)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -15,17 +15,34 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// See it work, in a few seconds: all on this machine, no network, nothing left behind.
+    ///
+    /// Starts six git servers on loopback addresses, of all manners: a quick one, a slow one, one that refuses. Then a burst
+    /// of signed events comes that name commits on them. You see what is held, fetched and released, and at the end what
+    /// the servers counted. At a terminal the numbers of each server are drawn as they change; elsewhere there are plain lines only.
+    #[command(after_help = DEMO_STATUS)]
+    Demo(DemoOptions),
     /// Signed events in, git data fetched, events out. No server needed.
     #[command(after_help = EXIT_STATUS)]
     Sync(SyncOptions),
-    /// See it work: three repositories on three servers, all on this machine. Needs no network.
-    Demo,
-    /// A relay and git server on one port.
+    /// A nostr relay and git server on one port.
     Serve(Box<ServeOptions>),
 }
 
+const DEMO_STATUS: &str =
+    "Exit status: 0 it was shown, 1 failure or interrupted. NO_COLOR=1 turns colours off.";
+
+const FIRST: &str = "New here? `ngit-purgatory demo` shows it in a few seconds.";
+
 const EXIT_STATUS: &str =
     "Exit status: 0 nothing is held, 3 some events are still held, 1 failure, 2 wrong usage.";
+
+#[derive(Args, Debug)]
+pub(super) struct DemoOptions {
+    /// When to end at the latest, counted from the first event, whatever is still held by then.
+    #[arg(long, value_name = "N", default_value = "20", value_parser = deadline)]
+    pub(super) deadline_secs: Duration,
+}
 
 #[derive(Args, Debug)]
 pub(super) struct SyncOptions {

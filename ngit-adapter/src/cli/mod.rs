@@ -31,7 +31,7 @@ pub fn main() -> ExitCode {
     };
     match &arguments.command {
         Command::Serve(options) => serve::log_to_stderr(options.log_format),
-        Command::Sync(_) | Command::Demo => log_to_stderr(),
+        Command::Sync(_) | Command::Demo(_) => log_to_stderr(),
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = match runtime {
@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match arguments.command {
             Command::Sync(options) => sync::run(options).await,
-            Command::Demo => demo::run().await,
+            Command::Demo(options) => demo::run(options).await,
             Command::Serve(options) => serve::run(*options).await,
         }
     });

@@ -6,7 +6,8 @@ use nostr::{
 };
 use nostr_memory::MemoryDatabase;
 use purgatory_sync::{
-    GitFetcher, Identifier, Observer, Oid, OurDomain, PurgatorySync, SyncConfig, SyncEvent,
+    GitFetcher, Identifier, Observer, Oid, OurDomain, PurgatorySync, Snapshot, SyncConfig,
+    SyncEvent,
 };
 use tokio::{
     sync::Notify,
@@ -15,7 +16,7 @@ use tokio::{
 
 use super::{Failure, args::Database};
 use crate::{
-    git::{Git, Repositories, SmartHttpFetcher},
+    git::{Git, Lookup, Repositories, SmartHttpFetcher},
     nip34::{self, VerifiedEvent},
     store::{Admission, AdmitError, Arrival, HeldEvent, NostrEventStore, StoreObserver, Wake},
 };
@@ -39,6 +40,8 @@ pub(super) struct SessionOptions {
     pub(super) config: SyncConfig,
     pub(super) our_domain: Option<OurDomain>,
     pub(super) allow_private_networks: bool,
+    /// Who turns host names into addresses.
+    pub(super) lookup: Arc<dyn Lookup>,
 }
 
 /// Who is told what happens in a session.
@@ -60,6 +63,7 @@ impl Session {
         let fetcher = SmartHttpFetcher::builder(repositories.clone())
             .git(options.git)
             .allow_private_networks(options.allow_private_networks)
+            .lookup(options.lookup)
             .build()
             .await
             .map_err(Failure::because("fetching is not possible"))?;
@@ -112,6 +116,11 @@ impl Session {
             let _ = self.engine.event_held(identifier, purgatory_sync::Arrival::Synced);
         }
         Ok(admission)
+    }
+
+    /// What the engine does just now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        self.engine.snapshot()
     }
 
     /// Waits until nothing is held, or no source is left. For one caller at a time. Cancel safe.

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests of processes and servers measure real time")]
 
 mod demo;
+mod demo_terminal;
 mod e2e_backoff;
 mod e2e_kill;
 mod e2e_load;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use purgatory_sync::{Snapshot, State};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use super::{story::Story, world::Told};
 use crate::{
@@ -13,25 +13,47 @@ use crate::{
 const BETWEEN_EVENTS: Duration = Duration::from_millis(8);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// A burst, and all that follows from it; then some events that come late.
-pub(super) async fn play(session: &Session, story: &Story, quiet: Duration) -> Result<(), Failure> {
-    arrive(session, story, &story.world.burst).await?;
-    story.about("", &{
-        let heard = story.heard();
-        let here = heard.came - heard.wait;
-        format!("{} came, {} wait for their data, {here} say where it is", heard.came, heard.wait)
-    });
-    let hunt =
-        format!("after {} ms of quiet the hunt begins: one for each repository", quiet.as_millis());
-    story.about("", &story.paint.dim(&hunt));
-    calm(session, story).await;
+/// A burst, and all that follows from it; then some events that come late. The time is over at `until`.
+pub(super) async fn play(
+    session: &Session,
+    story: &Story,
+    quiet: Duration,
+    until: Instant,
+) -> Result<(), Failure> {
+    if !first(session, story, quiet, until).await? || !second(session, story, until).await? {
+        story.about("", "the time is over");
+    }
+    Ok(())
+}
 
+/// Whether it came to its end.
+async fn first(
+    session: &Session,
+    story: &Story,
+    quiet: Duration,
+    until: Instant,
+) -> Result<bool, Failure> {
+    arrive(session, story, &story.world.burst).await?;
+    let heard = story.heard();
+    let announce = heard.came - heard.wait;
+    let came = format!(
+        "{} events came: {} wait for data, {announce} say where it is",
+        heard.came, heard.wait
+    );
+    story.about("", &came);
+    let hunt =
+        format!("{} ms of quiet, then the hunt begins: one per repository", quiet.as_millis());
+    story.about("", &story.paint.dim(&hunt));
+    Ok(calm(session, story, until).await)
+}
+
+/// Whether it came to its end.
+async fn second(session: &Session, story: &Story, until: Instant) -> Result<bool, Failure> {
     for told in &story.world.later {
         story.about(told.repository, &format!("one more event: {}", told.what));
     }
     arrive(session, story, &story.world.later).await?;
-    calm(session, story).await;
-    Ok(())
+    Ok(calm(session, story, until).await)
 }
 
 async fn arrive(session: &Session, story: &Story, events: &[Told]) -> Result<(), Failure> {
@@ -47,18 +69,22 @@ async fn arrive(session: &Session, story: &Story, events: &[Told]) -> Result<(),
     Ok(())
 }
 
-/// Waits until nothing goes on any more: what is still held has been looked for everywhere, and is put off.
-async fn calm(session: &Session, story: &Story) {
+/// Waits until nothing goes on any more: what is still held has been looked for everywhere, and is put off. Says false
+/// if the time is over before that.
+async fn calm(session: &Session, story: &Story, until: Instant) -> bool {
     let mut looks = interval(BETWEEN_LOOKS);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        looks.tick().await;
-        let snapshot = session.snapshot();
-        story.sees(&snapshot);
-        if is_calm(&snapshot) {
-            return;
+    let looking = async {
+        loop {
+            looks.tick().await;
+            let snapshot = session.snapshot();
+            story.sees(&snapshot);
+            if is_calm(&snapshot) {
+                return;
+            }
         }
-    }
+    };
+    timeout_at(until, looking).await.is_ok()
 }
 
 /// What is paused is not: its pause ends soon, and by itself.

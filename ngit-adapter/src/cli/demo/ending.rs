@@ -28,7 +28,7 @@ pub(super) async fn tell(
     }
     blank().await;
     say(paint.bold(&format!(
-        "{} events waited for git data: {} released, {} still held.",
+        "{} events waited for git data: {} released as it came, {} still held.",
         heard.wait,
         heard.released_waiting,
         held.len()

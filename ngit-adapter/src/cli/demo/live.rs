@@ -58,7 +58,8 @@ impl Write for Out {
         if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
             let rest = self.line.split_off(end + 1);
             let lines = std::mem::replace(&mut self.line, rest);
-            live.bar.println(String::from_utf8_lossy(&lines[..end]));
+            // With its end: without it a blank line at the end would be lost.
+            live.bar.println(String::from_utf8_lossy(&lines));
         }
         Ok(bytes.len())
     }

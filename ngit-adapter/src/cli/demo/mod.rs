@@ -20,7 +20,7 @@ use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 
 use purgatory_sync::SyncConfig;
 use tempfile::TempDir;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -66,6 +66,8 @@ pub(super) async fn run(options: DemoOptions) -> Result<Exit, Failure> {
     remove(folder).await?;
     played?;
     tokio::select! {
+        // First, so that an interrupted demo always says so, also when all of it is written.
+        biased;
         () = interrupted.cancelled() => Err(Failure("interrupted; nothing is left behind".into())),
         written = writer.finish(now() + LAST_WRITES) => {
             written.map_err(Failure::because("standard output could not be written"))?;
@@ -91,6 +93,7 @@ impl Stage<'_> {
     ) -> Result<(), Failure> {
         let out = writer.sink();
         let paint = Paint::new(self.live.is_some());
+        opening::title(&out, paint).await;
         let servers = Servers::start(&self.git, &self.folder.join("servers"))
             .await
             .map_err(Failure::because("no server can be started"))?;
@@ -113,9 +116,9 @@ impl Stage<'_> {
             lookup: Arc::new(servers.names()),
         };
         let session = Session::open(options, Arc::clone(&story)).await?;
-        let acts = timeout_at(story.began + self.deadline, acts::play(&session, &story, quiet));
+        let until = story.began + self.deadline;
         tokio::select! {
-            played = acts => played.unwrap_or(Ok(()))?,
+            played = acts::play(&session, &story, quiet, until) => played?,
             never = self.draw(&servers, &session, &story) => match never {},
             () = interrupted.cancelled() => {}
         }

@@ -5,8 +5,8 @@ use std::{
 
 use nostr::event::{Event, EventId};
 use purgatory_sync::{
-    Activity, FetchEnded, FetchOutcome, Identifier, IdentifierSnapshot, Observer, Snapshot, State,
-    SyncEvent,
+    Activity, EventsReleased, FetchEnded, FetchOutcome, Identifier, IdentifierSnapshot, Observer,
+    Snapshot, State, SyncEvent,
     domain_throttle::{Domain, Limits},
 };
 use tokio::time::Instant;
@@ -46,6 +46,8 @@ pub(super) struct Heard {
     pub(super) last: BTreeMap<Host, String>,
     /// The servers that failed a repository the last time, and how.
     pub(super) failed: BTreeMap<(Identifier, Host), String>,
+    /// The repositories for which a server was asked in the pass that is on.
+    asked: BTreeSet<Identifier>,
     waits_told: BTreeSet<(Identifier, Domain)>,
     puts_off_told: BTreeSet<(Identifier, u32)>,
 }
@@ -90,9 +92,9 @@ impl Story {
         for domain in domains {
             let waits = (who.identifier.clone(), domain.clone());
             if self.lock().waits_told.insert(waits) {
-                let why = format!("{domain:<12} waits in line: {} at once is the limit", {
-                    self.limits.max_concurrent
-                });
+                let limit = self.limits.max_concurrent;
+                let domain = domain.as_str();
+                let why = format!("{domain:<12} waits in line: {limit} at once is the limit");
                 self.about(who.identifier.as_str(), &self.paint.yellow(&why));
             }
         }
@@ -127,6 +129,17 @@ impl Story {
         };
     }
 
+    fn went(&self, went: &EventsReleased) {
+        let mut what = self.paint.green(&format!("{} released", count(went.released, "event")));
+        if !self.lock().asked.contains(&went.identifier) {
+            what.push_str(": the data is here already");
+        }
+        if went.held > 0 {
+            what.push_str(&format!(", {} still held", went.held));
+        }
+        self.about(went.identifier.as_str(), &what);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,20 +148,18 @@ impl Story {
 impl Observer for Story {
     fn observe(&self, event: &SyncEvent) {
         match event {
+            SyncEvent::PassStarted(pass) => {
+                self.lock().asked.remove(&pass.identifier);
+            }
             SyncEvent::FetchStarted(fetch) => {
+                let mut heard = self.lock();
+                heard.asked.insert(fetch.identifier.clone());
                 if let Some(host) = Host::of(fetch.url.domain()) {
-                    *self.lock().tries.entry(host).or_default() += 1;
+                    *heard.tries.entry(host).or_default() += 1;
                 }
             }
             SyncEvent::FetchEnded(fetch) => self.fetch_ended(fetch),
-            SyncEvent::Released(went) => {
-                let mut what =
-                    self.paint.green(&format!("{} released", count(went.released, "event")));
-                if went.held > 0 {
-                    what.push_str(&format!(", {} still held", went.held));
-                }
-                self.about(went.identifier.as_str(), &what);
-            }
+            SyncEvent::Released(went) => self.went(went),
             _ => {}
         }
     }

@@ -25,7 +25,7 @@ impl Table {
         let row = |cells: [&str; 6]| {
             let [server, fetches, requests, at_once, in_window, sent_away] = cells;
             format!(
-                "{server:<23}{fetches:>8}{requests:>10}{at_once:>10}{in_window:>12}{sent_away:>11}"
+                "{server:<23}{fetches:>8}{requests:>10}{at_once:>9}{in_window:>14}{sent_away:>11}"
             )
         };
         let window = format!("in any {} s", self.limits.window.as_secs());
@@ -39,9 +39,9 @@ impl Table {
         ])];
         for (host, counts) in &self.rows {
             if *host == Host::Closed {
-                let tries = count(self.refused, "try").replace("trys", "tries");
+                let refused = count(self.refused, "connection");
                 lines.push(format!(
-                    "{:<23}       -  {tries}, each refused: nobody there to count",
+                    "{:<23}       -  refused {refused}: no server to count",
                     host.name()
                 ));
                 continue;
@@ -74,19 +74,54 @@ impl Table {
         };
         let at_once = most(|counts, _| counts.most_at_once);
         let in_window = most(|counts, limits| counts.most_within(limits.window));
+        let (made, refused) = (self.fetches() + self.refused, self.refused);
+        let Limits { max_concurrent, max_per_window, window } = self.limits;
+        let window = window.as_secs();
         [
             format!(
-                "One fetch for each waiting event: {events}. Made: {} ({} reached a server, {} refused).",
-                self.fetches() + self.refused,
-                self.fetches(),
-                self.refused
+                "One fetch for each of them: {events}. Made: {made}, of which {refused} were refused."
             ),
             format!(
-                "The busiest server: {at_once} at once (limit {}), {in_window} in any {} s (limit {}).",
-                self.limits.max_concurrent,
-                self.limits.window.as_secs(),
-                self.limits.max_per_window
+                "The busiest server saw {at_once} at once (limit {max_concurrent}) and {in_window} in any {window} s (limit {max_per_window})."
             ),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_server_has_its_counts_and_all_have_their_sums() {
+        let counts = |requests, sent_away, most_at_once| Counts {
+            requests,
+            sent_away,
+            most_at_once,
+            starts: vec![crate::cli::demo::now(); 3],
+            ..Counts::default()
+        };
+        let table = Table {
+            rows: vec![
+                (Host::Quick, counts(8, 0, 2)),
+                (Host::Slow, counts(14, 1, 5)),
+                (Host::Closed, Counts::default()),
+            ],
+            refused: 4,
+            limits: Limits::default(),
+        };
+        let lines = table.lines();
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(
+            words(&lines[2]),
+            "slow.test 3 14 5 of 5 3 of 30 1".split(' ').collect::<Vec<_>>()
+        );
+        assert!(lines[3].contains("refused 4 connections"), "{lines:?}");
+        assert_eq!(words(&lines[4]), ["together", "6", "22", "1"]);
+        let [made, peaks] = table.compared_with(40);
+        assert!(made.contains("40.") && made.contains("Made: 10, of which 4"), "{made}");
+        assert!(peaks.contains("5 at once (limit 5) and 3 in any 60 s (limit 30)"), "{peaks}");
+        let all = lines.iter().chain([&made, &peaks]);
+        assert!(all.clone().all(|line| line.chars().count() <= 77), "a small terminal is 80 wide");
     }
 }

@@ -89,7 +89,7 @@ impl View {
         }
         let tenths = self.elapsed.as_millis() / 100;
         let total = format!(
-            "  {:>2}.{} s   {} held, {} released   {} fetching, {} waiting",
+            "  {:>2}.{} s   {} held, {} released   repositories: {} fetching, {} waiting",
             tenths / 10,
             tenths % 10,
             count(self.held, "event"),
@@ -145,7 +145,10 @@ mod tests {
         assert_eq!(words[..8], ["slow.test", "5", "of", "5", "7", "of", "30", "2"]);
         assert!(slow.ends_with("kettle: 4 of 4 objects"), "{slow}");
         let last = lines.last().expect("there are lines");
-        assert_eq!(last.trim(), "12.3 s   31 events held, 12 released   5 fetching, 6 waiting");
+        assert_eq!(
+            last.trim(),
+            "12.3 s   31 events held, 12 released   repositories: 5 fetching, 6 waiting"
+        );
         // Two blank lines, the heads, the servers, the total.
         assert_eq!(lines.len(), Host::ALL.len() + 4);
     }

@@ -9,7 +9,7 @@ pub(super) fn answer(fetch: &FetchEnded) -> String {
     match fetch.outcome {
         FetchOutcome::Failed(FetchErrorKind::Network) => "no connection".to_owned(),
         FetchOutcome::Failed(FetchErrorKind::NotFound) => "no such repository".to_owned(),
-        FetchOutcome::Failed(FetchErrorKind::RateLimited) => "says: come later".to_owned(),
+        FetchOutcome::Failed(FetchErrorKind::RateLimited) => "asks to come later".to_owned(),
         FetchOutcome::Failed(kind) => kind.as_str().replace('_', " "),
         FetchOutcome::Cancelled => "cut off".to_owned(),
         _ => format!("{} of {}", fetch.received, count(fetch.wanted, "object")),

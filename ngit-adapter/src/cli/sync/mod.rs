@@ -19,7 +19,7 @@ use super::{
     interrupt::Interrupt,
     session::{Session, SessionOptions},
 };
-use crate::git::Git;
+use crate::git::{Git, SystemLookup};
 use input::Line;
 use progress::Progress;
 use report::Report;
@@ -126,6 +126,7 @@ fn session_options(options: SyncOptions, git: Git) -> Result<SessionOptions, Fai
         config: config.map_err(Failure::because("a setting is not allowed"))?,
         our_domain: options.our_domain,
         allow_private_networks: options.allow_private_networks,
+        lookup: Arc::new(SystemLookup),
     })
 }
 

@@ -8,6 +8,7 @@ mod special;
 
 use std::io;
 
+use futures::future::try_join_all;
 use nostr::event::{Event, EventId, Kind};
 
 use super::{hosts::Host, servers::Servers};
@@ -48,15 +49,17 @@ impl World {
     /// Writes the repositories into the servers' folders and signs the events.
     pub(super) async fn make(git: &Git, servers: &Servers) -> io::Result<Self> {
         let workshop = Workshop { git, servers };
-        let mut plots = vec![
-            special::lantern(&workshop).await?,
-            special::compass(&workshop).await?,
-            special::almanac(&workshop).await?,
-            special::bellows(&workshop).await?,
-        ];
-        for (name, owner, hosts) in everyday::REPOSITORIES {
-            plots.push(everyday::make(&workshop, name, owner, hosts).await?);
-        }
+        let everyday = everyday::REPOSITORIES
+            .map(|(name, owner, hosts)| everyday::make(&workshop, name, owner, hosts));
+        let (lantern, compass, almanac, bellows, everyday) = tokio::try_join!(
+            special::lantern(&workshop),
+            special::compass(&workshop),
+            special::almanac(&workshop),
+            special::bellows(&workshop),
+            try_join_all(everyday),
+        )?;
+        let mut plots = vec![lantern, compass, almanac, bellows];
+        plots.extend(everyday);
         let mut world = Self { repositories: Vec::new(), burst: Vec::new(), later: Vec::new() };
         let mut bursts = Vec::new();
         for plot in plots {
