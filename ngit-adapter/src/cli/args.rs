@@ -17,10 +17,13 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// See it work, in a few seconds: all on this machine, no network, nothing left behind.
     ///
-    /// Starts six git servers on loopback addresses, of all manners: a quick one, a slow one, one that refuses. Then a burst
-    /// of signed events comes that name commits on them. You see what is held, fetched and released, and at the end what
-    /// the servers counted. At a terminal the numbers of each server are drawn as they change; elsewhere there are plain lines only.
-    #[command(after_help = DEMO_STATUS)]
+    /// Starts git servers of all manners on loopback addresses: a quick one, a slow one,
+    /// one that refuses. Then a burst of signed events comes that name commits on them.
+    /// You see what is held, fetched and released, and at the end what the servers counted.
+    ///
+    /// At a terminal the numbers of each server are drawn as they change; elsewhere it prints
+    /// plain lines only.
+    #[command(after_help = DEMO_STATUS, verbatim_doc_comment)]
     Demo(DemoOptions),
     /// Signed events in, git data fetched, events out. No server needed.
     #[command(after_help = EXIT_STATUS)]

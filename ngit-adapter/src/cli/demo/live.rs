@@ -1,4 +1,7 @@
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -6,6 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 #[derive(Clone)]
 pub(super) struct Live {
     bar: ProgressBar,
+    /// Held while something is written, so that no line goes above what is being taken away.
+    writing: Arc<Mutex<()>>,
 }
 
 impl Live {
@@ -17,7 +22,7 @@ impl Live {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            Self { bar }
+            Self { bar, writing: Arc::default() }
         })
     }
 
@@ -30,36 +35,48 @@ impl Live {
 
     /// Takes what was drawn away.
     pub(super) async fn end(&self) {
-        let bar = self.bar.clone();
-        let _ = tokio::task::spawn_blocking(move || bar.finish_and_clear()).await;
+        let live = self.clone();
+        let _ = tokio::task::spawn_blocking(move || {
+            let _writing = live.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            live.bar.finish_and_clear();
+        })
+        .await;
+    }
+
+    /// Writes whole lines above what is drawn. Says false, and writes nothing, if nothing is drawn any more.
+    fn write_above(&self, lines: &[u8]) -> bool {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let drawn = !self.bar.is_finished();
+        if drawn {
+            // With its end: without it a blank line at the end would be lost.
+            self.bar.println(String::from_utf8_lossy(lines));
+        }
+        drawn
     }
 }
 
 /// Standard output; while something is drawn, whole lines above it.
 pub(super) struct Out {
     live: Option<Live>,
-    line: Vec<u8>,
+    waiting: Vec<u8>,
 }
 
 impl Out {
     pub(super) fn new(live: Option<Live>) -> Self {
-        Self { live, line: Vec::new() }
+        Self { live, waiting: Vec::new() }
     }
 }
 
 impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(live) = self.live.as_ref().filter(|live| !live.bar.is_finished()) else {
-            let begun = std::mem::take(&mut self.line);
-            io::stdout().write_all(&begun)?;
-            return io::stdout().write(bytes);
-        };
-        self.line.extend_from_slice(bytes);
-        if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
-            let rest = self.line.split_off(end + 1);
-            let lines = std::mem::replace(&mut self.line, rest);
-            // With its end: without it a blank line at the end would be lost.
-            live.bar.println(String::from_utf8_lossy(&lines));
+        let Some(live) = &self.live else { return io::stdout().write(bytes) };
+        self.waiting.extend_from_slice(bytes);
+        if let Some(end) = self.waiting.iter().rposition(|byte| *byte == b'\n') {
+            let rest = self.waiting.split_off(end + 1);
+            let lines = std::mem::replace(&mut self.waiting, rest);
+            if !live.write_above(&lines) {
+                io::stdout().write_all(&lines)?;
+            }
         }
         Ok(bytes.len())
     }

@@ -97,8 +97,10 @@ impl Stage<'_> {
         let servers = Servers::start(&self.git, &self.folder.join("servers"))
             .await
             .map_err(Failure::because("no server can be started"))?;
-        let world = World::make(&self.git, &servers).await;
-        let world = world.map_err(Failure::because("the repositories could not be made"))?;
+        let world = match World::make(&self.git, &servers, interrupted).await {
+            Err(_) if interrupted.is_cancelled() => return Ok(()),
+            made => made.map_err(Failure::because("the repositories could not be made"))?,
+        };
         let config = SyncConfig::default()
             .with_shutdown_grace(SHUTDOWN_GRACE)
             .map_err(Failure::because("a setting is not allowed"))?;

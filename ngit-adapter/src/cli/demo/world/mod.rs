@@ -8,8 +8,10 @@ mod special;
 
 use std::io;
 
-use futures::future::try_join_all;
+use futures::future::join_all;
 use nostr::event::{Event, EventId, Kind};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::{hosts::Host, servers::Servers};
 use crate::git::Git;
@@ -47,19 +49,29 @@ struct Plot {
 
 impl World {
     /// Writes the repositories into the servers' folders and signs the events.
-    pub(super) async fn make(git: &Git, servers: &Servers) -> io::Result<Self> {
-        let workshop = Workshop { git, servers };
+    ///
+    /// # Errors
+    ///
+    /// Of the kind `Interrupted` if that token was cancelled meanwhile. Nothing is left running.
+    pub(super) async fn make(
+        git: &Git,
+        servers: &Servers,
+        interrupted: &CancellationToken,
+    ) -> io::Result<Self> {
+        let benches = Semaphore::new(BENCHES);
+        let workshop = Workshop { git, servers, benches, interrupted };
         let everyday = everyday::REPOSITORIES
             .map(|(name, owner, hosts)| everyday::make(&workshop, name, owner, hosts));
-        let (lantern, compass, almanac, bellows, everyday) = tokio::try_join!(
+        // Each of them is waited for, also when one fails: no git is left that still writes.
+        let (lantern, compass, almanac, bellows, everyday) = tokio::join!(
             special::lantern(&workshop),
             special::compass(&workshop),
             special::almanac(&workshop),
             special::bellows(&workshop),
-            try_join_all(everyday),
-        )?;
-        let mut plots = vec![lantern, compass, almanac, bellows];
-        plots.extend(everyday);
+            join_all(everyday),
+        );
+        let special = [lantern, compass, almanac, bellows];
+        let plots = special.into_iter().chain(everyday).collect::<io::Result<Vec<_>>>()?;
         let mut world = Self { repositories: Vec::new(), burst: Vec::new(), later: Vec::new() };
         let mut bursts = Vec::new();
         for plot in plots {
@@ -115,11 +127,20 @@ fn mixed(bursts: Vec<Vec<Told>>) -> Vec<Told> {
 struct Workshop<'a> {
     git: &'a Git,
     servers: &'a Servers,
+    benches: Semaphore,
+    interrupted: &'a CancellationToken,
 }
+
+/// How many repositories are made at once.
+const BENCHES: usize = 3;
 
 impl Workshop<'_> {
     /// Puts a repository with this history on a server.
     async fn put(&self, host: Host, name: &str, history: &History) -> io::Result<Ids> {
+        let _bench = self.benches.acquire().await.map_err(io::Error::other)?;
+        if self.interrupted.is_cancelled() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         let path = self.servers.at(host).folder.join(format!("{name}.git"));
         history.write_to(self.git, &path).await
     }
