@@ -53,7 +53,7 @@ impl Host {
             Self::Quick => "answers at once".to_owned(),
             Self::Older => "has old copies only".to_owned(),
             Self::Slow => format!("takes {} ms to answer", SLOWNESS.as_millis()),
-            Self::Strict => format!("first answers: in {} s", REST.as_secs()),
+            Self::Strict => format!("first says: come in {} s", REST.as_secs()),
             Self::Forks => "has what others changed".to_owned(),
             Self::Closed => "refuses every connection".to_owned(),
         }
