@@ -6,8 +6,11 @@ use std::{
 };
 
 use crate::{
-    Endpoint, Grant, Moment, Permit, ThrottleError, WaiterId, cell::Cell, map::Full,
-    permit_hook::permit, shared::Shared,
+    Endpoint, Moment, Permit, ThrottleError, WaiterId,
+    permit_hook::{Granted, permit},
+    shared::{Seat, Shared},
+    slot::SlotId,
+    store::Full,
 };
 
 /// The wait of one caller in the lines of several domains. The first permit wins.
@@ -25,7 +28,7 @@ pub(crate) struct Acquire<'a> {
 #[derive(Debug)]
 struct Place {
     shared: Arc<Shared>,
-    cell: Arc<Cell>,
+    slot: SlotId,
     /// `None` once the permit was taken.
     waiter: Option<WaiterId>,
     endpoints: Vec<Endpoint>,
@@ -33,8 +36,8 @@ struct Place {
 }
 
 enum Entered {
-    Granted(usize, Grant),
-    Waiting(WaiterId),
+    Granted(usize, Granted),
+    Waiting(SlotId, WaiterId),
 }
 
 impl<'a> Acquire<'a> {
@@ -67,11 +70,23 @@ impl<'a> Acquire<'a> {
     }
 
     fn take_now(&self, endpoints: &[Endpoint]) -> Result<Option<Permit>, ThrottleError> {
-        let (cell, granted) = self.shared.enter(endpoints[0].domain(), |core, now| {
-            let mut each = endpoints.iter().enumerate();
-            each.find_map(|(at, endpoint)| Some((at, core.try_take(now, endpoint, self.key).ok()?)))
-        })?;
-        Ok(granted.map(|(at, grant)| permit(&self.shared, cell, &endpoints[at], grant, None)))
+        let granted =
+            self.shared.enter(endpoints[0].domain(), |seat| self.first(endpoints, seat).ok())?;
+        Ok(granted.map(|(at, granted)| permit(&self.shared, &endpoints[at], granted, None)))
+    }
+
+    /// Takes a permit for the first of these endpoints that has one. Gives the seat back if none has.
+    fn first<'s>(
+        &self,
+        endpoints: &[Endpoint],
+        seat: Seat<'s>,
+    ) -> Result<(usize, Granted), Seat<'s>> {
+        for (at, endpoint) in endpoints.iter().enumerate() {
+            if let Ok(grant) = seat.core.try_take(seat.now, endpoint, self.key) {
+                return Ok((at, self.shared.granted(&seat, grant)));
+            }
+        }
+        Err(seat)
     }
 
     fn take_or_join(
@@ -83,25 +98,24 @@ impl<'a> Acquire<'a> {
             // A permit that is there needs no place.
             return self.take_now(&endpoints)?.map(Ok).ok_or(ThrottleError::TooManyWaiters);
         }
-        let mut waker = Some(waker.clone());
-        let entered = self.shared.enter(endpoints[0].domain(), |core, now| {
-            for (at, endpoint) in endpoints.iter().enumerate() {
-                if let Ok(grant) = core.try_take(now, endpoint, self.key) {
-                    return Entered::Granted(at, grant);
+        let waker = waker.clone();
+        let entered =
+            self.shared.enter(endpoints[0].domain(), |seat| match self.first(&endpoints, seat) {
+                Ok((at, granted)) => (Entered::Granted(at, granted), Some(waker)),
+                Err(Seat { core, now, id, .. }) => {
+                    (Entered::Waiting(id, core.join(now, &endpoints, self.key, waker)), None)
                 }
-            }
-            let waker = waker.take().expect("the domain is entered once");
-            Entered::Waiting(core.join(now, &endpoints, self.key, waker))
-        });
-        match entered {
-            Ok((cell, Entered::Waiting(waiter))) => {
+            });
+        // A waker that nobody needed is dropped here, without the lock.
+        match entered.map(|(entered, _waker)| entered) {
+            Ok(Entered::Waiting(slot, waiter)) => {
                 let shared = self.shared.clone();
                 let since = shared.clock.now();
-                Ok(Err(Place { shared, cell, waiter: Some(waiter), endpoints, since }))
+                Ok(Err(Place { shared, slot, waiter: Some(waiter), endpoints, since }))
             }
-            Ok((cell, Entered::Granted(at, grant))) => {
+            Ok(Entered::Granted(at, granted)) => {
                 self.shared.remove_waiter();
-                Ok(Ok(permit(&self.shared, cell, &endpoints[at], grant, None)))
+                Ok(Ok(permit(&self.shared, &endpoints[at], granted, None)))
             }
             Err(full) => {
                 self.shared.remove_waiter();
@@ -146,10 +160,11 @@ impl Place {
     fn claim(&mut self, waker: &Waker) -> Option<Permit> {
         let waiter = self.waiter?;
         let mut waker = Some(waker.clone());
-        let claimed = self.shared.with(&self.cell, |core, now| {
-            if let Some(claimed) = core.claim(now, waiter) {
-                return Some(claimed);
+        let claimed = self.shared.at(self.slot, |seat| {
+            if let Some((at, grant)) = seat.core.claim(seat.now, waiter) {
+                return Some((at, self.shared.granted(&seat, grant)));
             }
+            let core = seat.core;
             let is_same = |old: &Waker| waker.as_ref().is_some_and(|new| old.will_wake(new));
             if !core.wake_of(waiter).is_some_and(is_same)
                 && let Some(new) = waker.take()
@@ -159,11 +174,11 @@ impl Place {
             }
             None
         });
-        let (at, grant) = claimed.flatten()?;
+        let (at, granted) = claimed.flatten()?;
         self.waiter = None;
         self.shared.remove_waiter();
         let waited = self.shared.clock.now().saturating_since(self.since);
-        Some(permit(&self.shared, self.cell.clone(), &self.endpoints[at], grant, Some(waited)))
+        Some(permit(&self.shared, &self.endpoints[at], granted, Some(waited)))
     }
 }
 
@@ -172,7 +187,7 @@ impl Drop for Place {
         if let Some(waiter) = self.waiter.take() {
             self.shared.remove_waiter();
             // The waker comes out so that it is dropped without the lock.
-            let _waker = self.shared.with(&self.cell, |core, now| core.leave(now, waiter));
+            let _waker = self.shared.at(self.slot, |seat| seat.core.leave(seat.now, waiter));
         }
     }
 }

@@ -20,15 +20,18 @@ impl Clock {
     }
 
     #[expect(clippy::disallowed_methods, reason = "the shell's clock")]
+    #[inline]
     pub(crate) fn now(&self) -> Moment {
         let elapsed = tokio::time::Instant::now().saturating_duration_since(self.epoch);
         Moment::ZERO.saturating_add(elapsed)
     }
 
+    #[inline]
     pub(crate) fn instant(&self, at: Moment) -> Instant {
         self.tokio_instant(at).into_std()
     }
 
+    #[inline]
     pub(crate) fn tokio_instant(&self, at: Moment) -> tokio::time::Instant {
         let since = at.saturating_since(Moment::ZERO);
         self.epoch.checked_add(since.min(FAR)).unwrap_or(self.epoch)

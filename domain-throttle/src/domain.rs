@@ -1,4 +1,10 @@
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    fmt,
+    hash::{BuildHasher, Hash, Hasher, RandomState},
+    sync::{Arc, OnceLock},
+};
 
 use crate::address;
 
@@ -6,35 +12,78 @@ use crate::address;
 ///
 /// A domain comes out of an [`Endpoint`](crate::Endpoint). Two spellings of one host (case, a
 /// trailing dot, a port, IDN, IPv4 and IPv6 forms) give the same domain.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Domain(Arc<str>);
+#[derive(Clone)]
+pub struct Domain {
+    name: Arc<str>,
+    /// Made once, when the name was read, so that no request has to.
+    hash: u64,
+}
 
 impl Domain {
     pub(crate) fn from_canonical(host: &str) -> Self {
-        Self(Arc::from(host))
+        Self { name: Arc::from(host), hash: hash_of(host) }
     }
 
     /// The canonical host, without brackets for IPv6.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.name
     }
 }
 
 impl Domain {
-    #[cfg(feature = "metrics")]
-    pub(crate) fn shared(&self) -> Arc<str> {
-        self.0.clone()
+    #[inline]
+    pub(crate) fn shared(&self) -> &Arc<str> {
+        &self.name
     }
 
-    /// Whether it is an IP address and no name.
-    pub(crate) fn is_address(&self) -> bool {
-        self.0.parse::<std::net::IpAddr>().is_ok()
+    /// The hash of its name, see [`hash_of`].
+    #[inline]
+    pub(crate) fn name_hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// Whether a canonical host is an IP address and no name.
+pub(crate) fn is_address(host: &str) -> bool {
+    host.parse::<std::net::IpAddr>().is_ok()
+}
+
+/// The hash of a domain's name. Nobody outside of this process can guess which names collide.
+pub(crate) fn hash_of(name: &str) -> u64 {
+    static STATE: OnceLock<RandomState> = OnceLock::new();
+    STATE.get_or_init(RandomState::new).hash_one(name)
+}
+
+impl PartialEq for Domain {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.name == other.name
+    }
+}
+
+impl Eq for Domain {}
+
+/// By the name's text, as `Borrow<str>` asks for.
+impl Hash for Domain {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl PartialOrd for Domain {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Domain {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name.cmp(&other.name)
     }
 }
 
 impl std::borrow::Borrow<str> for Domain {
     fn borrow(&self) -> &str {
-        &self.0
+        &self.name
     }
 }
 
@@ -76,12 +125,12 @@ impl DomainError {
 
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.name)
     }
 }
 
 impl fmt::Debug for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Domain({})", self.0)
+        write!(f, "Domain({})", self.name)
     }
 }

@@ -121,6 +121,7 @@ impl<W> DomainState<W> {
     /// # Errors
     ///
     /// The reason why not.
+    #[inline]
     pub fn check(&mut self, now: Moment, at: &Endpoint, key: &str) -> Result<(), Refusal> {
         self.advance(now);
         self.verdict(now, at, key)
@@ -131,9 +132,12 @@ impl<W> DomainState<W> {
     /// # Errors
     ///
     /// The reason why there is none.
+    #[inline]
     pub fn try_take(&mut self, now: Moment, at: &Endpoint, key: &str) -> Result<Grant, Refusal> {
-        self.check(now, at, key)?;
-        let key = self.keys.find_or_insert(key);
+        self.advance(now);
+        let known = self.keys.find(key);
+        self.verdict_for(now, at, known)?;
+        let key = known.unwrap_or_else(|| self.keys.insert(key));
         let probe = self.rare.as_mut().is_some_and(|rare| rare.pauses.granted(at, now));
         Ok(self.start(now, key, probe))
     }
@@ -211,11 +215,7 @@ impl<W> DomainState<W> {
         at: &Endpoint,
         feedback: Feedback,
     ) -> Settled {
-        self.alive -= 1;
-        self.keys[grant.key].alive = false;
-        if feedback == Feedback::Unused {
-            self.window.remove(grant.start);
-        }
+        self.end(&grant, feedback);
         let settled = self.learn(now, &grant, at, feedback);
         if settled.domain_paused.is_some() {
             self.give_up_reservations(|_| true);
@@ -228,6 +228,7 @@ impl<W> DomainState<W> {
     }
 
     /// Does what time brings: ends pauses and holds, and sets permits aside for those in line.
+    #[inline]
     pub fn advance(&mut self, now: Moment) {
         self.end_holds(now);
         if self.line.is_none() {
@@ -286,23 +287,63 @@ impl<W> DomainState<W> {
     /// Gives back memory that is kept for speed only.
     pub fn shrink(&mut self, now: Moment) {
         self.advance(now);
+        self.tidy(now);
+    }
+}
+
+impl<W> DomainState<W> {
+    /// As [`shrink`](Self::shrink), but it moves nobody on and wakes nobody.
+    pub(crate) fn tidy(&mut self, now: Moment) {
         self.keys.shrink();
         let limits = *self.limits;
         if let Some(rare) = &mut self.rare {
             rare.pauses.tidy(now);
             rare.earlier = rare.earlier.filter(|earlier| now < earlier.until);
-            if rare.pauses.over_at() <= now && rare.earlier.is_none() {
+            // A hold that is over is still to be taken off its key.
+            let holds = !rare.pauses.holds.is_empty();
+            if rare.pauses.over_at() <= now && rare.earlier.is_none() && !holds {
                 self.rare = None;
             }
         }
+        let (max, window) = self.kept(now);
+        self.window.trim(now, max, window);
         if self.window.empty_at(limits.window) <= now && self.rare.is_none() {
             self.window = Window::new(limits.window);
         }
     }
-}
 
-impl<W> DomainState<W> {
+    /// Whether somebody waits or is to be woken.
+    #[inline]
+    pub(crate) fn has_line(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// Ends a request whose end changes nothing for anybody else, so that no clock is needed; gives
+    /// the grant back if that is not so.
+    #[inline]
+    pub(crate) fn settle_quietly(&mut self, grant: Grant, feedback: Feedback) -> Result<(), Grant> {
+        let teaches = matches!(feedback, Feedback::RetryAfter(_) | Feedback::Broken);
+        if teaches || self.rare.is_some() || self.line.is_some() {
+            return Err(grant);
+        }
+        self.end(&grant, feedback);
+        self.keys.forget_if_unused(grant.key);
+        Ok(())
+    }
+
+    /// What there is to remember of a domain in which nothing goes on: its limits and its window.
+    pub(crate) fn park(&mut self) -> Option<(Arc<Limits>, Window)> {
+        let is_still = self.alive == 0 && self.line.is_none() && self.rare.is_none();
+        is_still.then(|| (self.limits.clone(), std::mem::take(&mut self.window)))
+    }
+
+    /// The opposite of [`park`](Self::park). Grants are counted anew: none is alive.
+    pub(crate) fn unpark(limits: Arc<Limits>, window: Window) -> Self {
+        Self { window, ..Self::new(limits) }
+    }
+
     /// Stamps a start. All checks were made.
+    #[inline]
     fn start(&mut self, now: Moment, key: KeyId, probe: bool) -> Grant {
         let (max, window) = self.kept(now);
         self.keys[key].alive = true;
@@ -311,6 +352,17 @@ impl<W> DomainState<W> {
         Grant { key, number: self.grants, start: self.window.push(now, max, window), probe }
     }
 
+    /// A permit is no longer alive.
+    #[inline]
+    fn end(&mut self, grant: &Grant, feedback: Feedback) {
+        self.alive -= 1;
+        self.keys[grant.key].alive = false;
+        if feedback == Feedback::Unused {
+            self.window.remove(grant.start);
+        }
+    }
+
+    #[inline]
     fn end_holds(&mut self, now: Moment) {
         while let Some(rare) = &mut self.rare
             && let Some(&(until, id)) = rare.pauses.holds.first()
@@ -335,16 +387,19 @@ impl<W> DomainState<W> {
     }
 
     /// When the window has room for one more beside those that are set aside.
+    #[inline]
     fn room_at(&self, reserved: usize) -> Moment {
         let max = as_count(self.limits.max_per_window.get()).saturating_sub(reserved);
         self.window.room_at(max, self.limits.window)
     }
 
+    #[inline]
     fn reserved(&self) -> usize {
         self.line.as_ref().map_or(0, |line| line.queue.reserved())
     }
 
     /// How many starts are remembered, and for how long.
+    #[inline]
     fn kept(&self, now: Moment) -> (usize, Duration) {
         let own = (as_count(self.limits.max_per_window.get()), self.limits.window);
         let earlier =
@@ -364,6 +419,7 @@ impl<W> Line<W> {
     }
 }
 
+#[inline]
 fn as_count(limit: u32) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }

@@ -4,8 +4,12 @@ use async_trait::async_trait;
 
 use crate::{
     Builder, Denied, Domain, DomainPattern, DomainTally, Endpoint, Limits, Moment, Permit, Refusal,
-    Throttle, ThrottleError, acquire::Acquire, overrides::Overrides, permit_hook::permit,
-    shared::Shared, telemetry,
+    Throttle, ThrottleError,
+    acquire::Acquire,
+    overrides::Overrides,
+    permit_hook::permit,
+    shared::{Seat, Shared},
+    telemetry,
 };
 
 /// The [`Throttle`] in memory.
@@ -62,7 +66,7 @@ impl DomainThrottle {
         if self.shared.is_closed() {
             return Err(Denied::Closed);
         }
-        match self.shared.look(at.domain(), |core, now| core.check(now, at, key)) {
+        match self.shared.look(at.domain(), |seat| seat.core.check(seat.now, at, key)) {
             Some(verdict) => verdict.map_err(|refusal| self.denied(refusal)),
             None if self.shared.has_room() => Ok(()),
             None => Err(Denied::TooManyDomains),
@@ -104,7 +108,7 @@ impl DomainThrottle {
 
     /// How one domain stands; `None` if nothing is remembered of it.
     pub fn counts(&self, domain: &Domain) -> Option<DomainCounts> {
-        self.shared.look(domain, |core, now| DomainCounts {
+        self.shared.look(domain, |Seat { core, now, .. }| DomainCounts {
             limits: *core.limits(),
             in_flight: core.in_flight(),
             waiting: core.waiting(),
@@ -135,16 +139,19 @@ impl DomainThrottle {
         self.shared.close();
     }
 
+    #[inline]
     fn take(&self, at: &Endpoint, key: &str) -> Result<Permit, Denied> {
         if self.shared.is_closed() {
             return Err(Denied::Closed);
         }
-        let entered = self.shared.enter(at.domain(), |core, now| core.try_take(now, at, key));
-        let (cell, taken) = entered.map_err(|_| Denied::TooManyDomains)?;
-        let grant = taken.map_err(|refusal| self.denied(refusal))?;
-        Ok(permit(&self.shared, cell, at, grant, None))
+        let taken = self.shared.enter(at.domain(), |seat| self.shared.try_take(seat, at, key));
+        match taken.map_err(|_| Denied::TooManyDomains)? {
+            Ok(granted) => Ok(permit(&self.shared, at, granted, None)),
+            Err(refusal) => Err(self.denied(refusal)),
+        }
     }
 
+    #[inline]
     fn denied(&self, refusal: Refusal) -> Denied {
         let instant = |until: Moment| self.shared.clock.instant(until);
         match refusal {

@@ -1,6 +1,9 @@
 use std::{collections::HashMap, fmt, str::FromStr, sync::Arc, time::Duration};
 
-use crate::{Domain, Limits, domain::DomainError};
+use crate::{
+    Domain, Limits,
+    domain::{DomainError, is_address},
+};
 
 /// Which domains an override is for: one (`example.org`), or all below one (`*.example.org`).
 ///
@@ -22,7 +25,7 @@ impl FromStr for DomainPattern {
             None => (trimmed, false),
         };
         let domain: Domain = name.parse()?;
-        if below && domain.is_address() {
+        if below && is_address(domain.as_str()) {
             return Err(DomainError::new(
                 input,
                 "nothing is below an IP address; write it without `*.`",
@@ -76,16 +79,16 @@ impl Overrides {
     }
 
     /// The exact domain before the longest suffix before the default.
-    pub(crate) fn limits_of(&self, domain: &Domain) -> Arc<Limits> {
+    pub(crate) fn limits_of(&self, domain: &str) -> Arc<Limits> {
         let exact = self.exact.get(domain);
         exact.or_else(|| self.longest_suffix(domain)).unwrap_or(&self.default).clone()
     }
 
-    fn longest_suffix(&self, domain: &Domain) -> Option<&Arc<Limits>> {
-        if self.below.is_empty() || domain.is_address() {
+    fn longest_suffix(&self, domain: &str) -> Option<&Arc<Limits>> {
+        if self.below.is_empty() || is_address(domain) {
             return None;
         }
-        let mut rest = domain.as_str();
+        let mut rest = domain;
         while let Some((_, suffix)) = rest.split_once('.') {
             if let Some(limits) = self.below.get(suffix) {
                 return Some(limits);

@@ -1,12 +1,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     time::Duration,
 };
 
 use crate::{
     Endpoint, Feedback,
     health::{Health, Standing},
+    key_name::KeyName,
     keys::KeyId,
     moment::Moment,
 };
@@ -23,12 +23,17 @@ pub(crate) struct Pauses {
     pub(crate) holds: BTreeSet<(Moment, KeyId)>,
     /// Endpoints that were reported broken.
     endpoints: BTreeMap<Endpoint, Health>,
+    /// With so many endpoints, those that no longer count are looked for.
+    tidy_at: usize,
 }
+
+/// So few endpoints are not worth a search for those that no longer count.
+const FEW_ENDPOINTS: usize = 16;
 
 /// That the server asked somebody to come back later.
 #[derive(Debug)]
 struct Evidence {
-    key: Arc<str>,
+    key: KeyName,
     /// Somebody else was asked too: the server means everybody.
     two_keys: bool,
     /// Grants from this number on came after it.
@@ -62,7 +67,7 @@ impl Pauses {
     pub(crate) fn retry_after(
         &mut self,
         now: Moment,
-        key: &Arc<str>,
+        key: &KeyName,
         delay: Duration,
         window: Duration,
         next_grant: u64,
@@ -120,6 +125,7 @@ impl Pauses {
                 None
             }
             Feedback::Broken => {
+                self.make_room(now, at);
                 let health = self.endpoints.entry(at.clone()).or_default();
                 health.broken(now, grant, probe, next_grant)
             }
@@ -131,6 +137,17 @@ impl Pauses {
                 None
             }
         }
+    }
+
+    /// Before another endpoint is remembered. A search comes after at least as many reports as there
+    /// are endpoints to look at, so that a domain that is never idle neither grows nor stops.
+    fn make_room(&mut self, now: Moment, at: &Endpoint) {
+        if self.endpoints.len() < self.tidy_at.max(FEW_ENDPOINTS) || self.endpoints.contains_key(at)
+        {
+            return;
+        }
+        self.endpoints.retain(|_, health| !health.is_over(now));
+        self.tidy_at = 2 * self.endpoints.len();
     }
 
     /// Drops what no longer counts.
@@ -147,5 +164,25 @@ impl Pauses {
         let hold = self.holds.last().map(|&(until, _)| until);
         let endpoints = self.endpoints.values().map(Health::forget_at);
         endpoints.chain(evidence).chain(hold).fold(self.domain_until, Moment::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// L12: ever new broken ports of a domain that is never idle are forgotten as their time passes.
+    #[test]
+    fn ever_new_broken_endpoints_do_not_pile_up() {
+        let mut pauses = Pauses::default();
+        let mut most = 0;
+        for n in 0..20_000_u64 {
+            // Ten a second; a single report is remembered for two minutes.
+            let now = Moment::from_nanos(n * 100_000_000);
+            let at = format!("https://h.example:{}", n + 1).parse().expect("a URL");
+            pauses.report(now, &at, Feedback::Broken, n + 1, false, n + 2);
+            most = most.max(pauses.endpoints.len());
+        }
+        assert!((1_200..=2_402).contains(&most), "{most} endpoints");
     }
 }

@@ -2,7 +2,7 @@ use std::{fmt, future::pending};
 
 use async_trait::async_trait;
 
-use crate::{Endpoint, Feedback};
+use crate::{Endpoint, Feedback, permit_hook::InMemory};
 
 /// What a backend gives to a [`Permit`]: how it is given back, and what tells that it was lost.
 #[async_trait]
@@ -29,13 +29,26 @@ pub trait PermitHook: Send + Sync {
 #[must_use = "a permit holds a slot of its domain: send the request, then call `finish`"]
 pub struct Permit {
     endpoint: Endpoint,
-    hook: Option<Box<dyn PermitHook>>,
+    hook: Hook,
+}
+
+/// How a permit is given back.
+pub(crate) enum Hook {
+    /// It was.
+    Settled,
+    /// Our own, without an allocation.
+    InMemory(InMemory),
+    Boxed(Box<dyn PermitHook>),
 }
 
 impl Permit {
     /// Builds the guard of a permit. For those who write a [`Throttle`](crate::Throttle).
     pub fn new(endpoint: Endpoint, hook: Box<dyn PermitHook>) -> Self {
-        Self { endpoint, hook: Some(hook) }
+        Self::with_hook(endpoint, Hook::Boxed(hook))
+    }
+
+    pub(crate) fn with_hook(endpoint: Endpoint, hook: Hook) -> Self {
+        Self { endpoint, hook }
     }
 
     /// The endpoint that may be asked.
@@ -52,8 +65,8 @@ impl Permit {
     /// Cancel safe.
     pub async fn lost(&self) {
         match &self.hook {
-            Some(hook) => hook.lost().await,
-            None => pending().await,
+            Hook::Boxed(hook) => hook.lost().await,
+            Hook::InMemory(_) | Hook::Settled => pending().await,
         }
     }
 
@@ -63,8 +76,10 @@ impl Permit {
     }
 
     fn settle(&mut self, feedback: Feedback) {
-        if let Some(hook) = self.hook.take() {
-            hook.settle(feedback);
+        match std::mem::replace(&mut self.hook, Hook::Settled) {
+            Hook::Settled => {}
+            Hook::InMemory(hook) => hook.settle(&self.endpoint, feedback),
+            Hook::Boxed(hook) => hook.settle(feedback),
         }
     }
 }

@@ -1,41 +1,44 @@
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
+use crate::{
+    Endpoint, Feedback, Grant, Permit, permit::Hook, shared::Shared, slot::SlotId, telemetry,
+};
 
-use crate::{Endpoint, Feedback, Grant, Permit, PermitHook, cell::Cell, shared::Shared, telemetry};
+/// What the core granted, and where.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) grant: Grant,
+    pub(crate) slot: SlotId,
+    pub(crate) tally: u8,
+}
 
 /// Makes a grant of the core a permit. `waited` is for those who stood in line.
+#[inline]
 pub(crate) fn permit(
     shared: &Arc<Shared>,
-    cell: Arc<Cell>,
     at: &Endpoint,
-    grant: Grant,
+    granted: Granted,
     waited: Option<Duration>,
 ) -> Permit {
-    shared.tallies.granted(cell.tally);
-    telemetry::granted(&cell, at, waited);
-    let hook = InMemory { shared: shared.clone(), cell, endpoint: at.clone(), grant };
-    Permit::new(at.clone(), Box::new(hook))
+    let Granted { grant, slot, tally } = granted;
+    telemetry::granted(tally, at, waited);
+    Permit::with_hook(at.clone(), Hook::InMemory(InMemory { shared: shared.clone(), slot, grant }))
 }
 
 /// How a permit of the in-memory throttle is given back.
 #[derive(Debug)]
-struct InMemory {
+pub(crate) struct InMemory {
     shared: Arc<Shared>,
-    cell: Arc<Cell>,
-    endpoint: Endpoint,
+    slot: SlotId,
     grant: Grant,
 }
 
-#[async_trait]
-impl PermitHook for InMemory {
-    fn settle(self: Box<Self>, feedback: Feedback) {
-        let Self { shared, cell, endpoint, grant } = *self;
-        shared.tallies.settled(cell.tally, feedback);
-        let settled =
-            shared.with(&cell, |core, now| (core.settle(now, grant, &endpoint, feedback), now));
-        if let Some((settled, now)) = settled {
-            telemetry::settled(&cell, &endpoint, feedback, settled, now);
+impl InMemory {
+    #[inline]
+    pub(crate) fn settle(self, at: &Endpoint, feedback: Feedback) {
+        let Self { shared, slot, grant } = self;
+        if let Some((tally, settled, now)) = shared.settle(slot, grant, at, feedback) {
+            telemetry::settled(tally, at, feedback, settled, now);
         }
     }
 }

@@ -8,12 +8,13 @@ use std::{
 };
 
 use crate::{
-    Domain, DomainState, Moment,
-    cell::{Cell, Inside},
+    Domain, DomainState, Endpoint, Feedback, Grant, Limits, Moment, Refusal, Settled,
     clock::Clock,
     driver::{Driver, Turn},
-    map::{Full, Map},
     overrides::Overrides,
+    permit_hook::Granted,
+    slot::{Active, Slot, SlotId},
+    store::{Found, Full, Store},
     tally::Tallies,
     telemetry,
     timers::Timers,
@@ -33,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) driver: Driver,
     pub(crate) tallies: Tallies,
-    map: Map,
+    store: Store,
     timers: Timers,
     overrides: RwLock<Arc<Overrides>>,
     /// Counts the changes of `overrides`, so that a domain knows whether it has seen the latest.
@@ -45,13 +46,22 @@ pub(crate) struct Shared {
     next_sweep: AtomicU64,
 }
 
+/// A domain to work with, while its shard is locked.
+pub(crate) struct Seat<'a> {
+    pub(crate) core: &'a mut DomainState<Waker>,
+    pub(crate) now: Moment,
+    /// Where its requests are counted.
+    pub(crate) tally: u8,
+    pub(crate) id: SlotId,
+}
+
 impl Shared {
     pub(crate) fn new(overrides: Overrides, max_domains: usize, max_waiters: usize) -> Self {
         Self {
             clock: Clock::start(),
             driver: Driver::default(),
             tallies: Tallies::default(),
-            map: Map::new(max_domains),
+            store: Store::new(max_domains),
             timers: Timers::default(),
             overrides: RwLock::new(Arc::new(overrides)),
             edition: AtomicU32::new(0),
@@ -63,51 +73,94 @@ impl Shared {
     }
 
     /// Does something with a domain that may be new.
+    #[inline]
     pub(crate) fn enter<R>(
         self: &Arc<Self>,
         domain: &Domain,
-        mut work: impl FnMut(&mut DomainState<Waker>, Moment) -> R,
-    ) -> Result<(Arc<Cell>, R), Full> {
-        loop {
-            let cell = self.find_or_insert(domain)?;
-            if let Some(result) = self.with(&cell, &mut work) {
-                return Ok((cell, result));
-            }
-        }
+        work: impl FnOnce(Seat<'_>) -> R,
+    ) -> Result<R, Full> {
+        let found = match self.store.find(domain) {
+            Some(found) => found,
+            None => self.insert(domain)?,
+        };
+        Ok(self.work(found, work).expect("what was found is there"))
     }
 
     /// Does something with a domain if it is remembered.
-    pub(crate) fn look<R>(
+    pub(crate) fn look<R>(&self, domain: &Domain, work: impl FnOnce(Seat<'_>) -> R) -> Option<R> {
+        self.work(self.store.find(domain)?, work)
+    }
+
+    /// Does something with the domain in a slot, if there is one: there is as long as a permit or a
+    /// waiter is.
+    pub(crate) fn at<R>(&self, id: SlotId, work: impl FnOnce(Seat<'_>) -> R) -> Option<R> {
+        self.work(Found { shard: self.store.lock(id.shard), id }, work)
+    }
+
+    /// Takes a permit if there is one.
+    #[inline]
+    pub(crate) fn try_take(
         &self,
-        domain: &Domain,
-        mut work: impl FnMut(&mut DomainState<Waker>, Moment) -> R,
-    ) -> Option<R> {
-        loop {
-            let cell = self.map.find(domain)?;
-            if let Some(result) = self.with(&cell, &mut work) {
-                return Some(result);
-            }
+        seat: Seat<'_>,
+        at: &Endpoint,
+        key: &str,
+    ) -> Result<Granted, Refusal> {
+        let grant = seat.core.try_take(seat.now, at, key)?;
+        Ok(self.granted(&seat, grant))
+    }
+
+    /// Counts a grant.
+    #[inline]
+    pub(crate) fn granted(&self, seat: &Seat<'_>, grant: Grant) -> Granted {
+        self.tallies.granted(seat.tally);
+        Granted { grant, slot: seat.id, tally: seat.tally }
+    }
+
+    /// A permit of the domain in this slot comes back.
+    #[inline]
+    pub(crate) fn settle(
+        &self,
+        id: SlotId,
+        grant: Grant,
+        at: &Endpoint,
+        feedback: Feedback,
+    ) -> Option<(u8, Settled, Moment)> {
+        let mut shard = self.store.lock(id.shard);
+        let slot = shard.slot(id.at)?;
+        let tally = slot.tally;
+        self.tallies.settled(tally, feedback);
+        match slot.active()?.core.settle_quietly(grant, feedback) {
+            Ok(()) => Some((tally, Settled::default(), Moment::ZERO)),
+            Err(grant) => self.work(Found { shard, id }, |seat| {
+                (tally, seat.core.settle(seat.now, grant, at, feedback), seat.now)
+            }),
         }
     }
 
-    /// Does something with a domain under its lock, and wakes whom that lets go after the lock is
-    /// released. `None` if the domain was forgotten meanwhile.
-    pub(crate) fn with<R>(
-        &self,
-        cell: &Arc<Cell>,
-        work: impl FnOnce(&mut DomainState<Waker>, Moment) -> R,
-    ) -> Option<R> {
-        let mut inside = cell.lock();
-        if inside.forgotten {
-            return None;
-        }
+    /// Does something with a domain under its shard's lock, and wakes whom that lets go after the
+    /// lock is released.
+    #[inline]
+    fn work<R>(&self, mut found: Found<'_>, work: impl FnOnce(Seat<'_>) -> R) -> Option<R> {
+        let id = found.id;
+        let slot = found.shard.slot(id.at)?;
+        let edition = self.edition.load(Ordering::Acquire);
+        let is_behind = slot.edition != edition;
+        slot.edition = edition;
+        let name = if is_behind { slot.name().cloned() } else { None };
+        let tally = slot.tally;
+        let domain = slot.activate()?;
         let now = self.clock.now();
-        self.bring_up_to_date(&cell.domain, &mut inside, now);
-        let result = work(&mut inside.core, now);
-        let first = inside.core.pop_woken();
-        let others: Vec<Waker> = std::iter::from_fn(|| inside.core.pop_woken()).collect();
-        let earliest = self.arm(cell, &mut inside, now);
-        drop(inside);
+        if let Some(name) = name {
+            domain.core.set_limits(now, self.limits_of(&name));
+        }
+        let result = work(Seat { core: &mut domain.core, now, tally, id });
+        if !domain.core.has_line() {
+            return Some(result);
+        }
+        let first = domain.core.pop_woken();
+        let others: Vec<Waker> = std::iter::from_fn(|| domain.core.pop_woken()).collect();
+        let earliest = self.arm(id, domain, now);
+        drop(found);
         wake_all(first.into_iter().chain(others));
         if earliest {
             self.driver.look_again();
@@ -117,14 +170,14 @@ impl Shared {
 
     /// Whether a new domain could be remembered. Idle ones make room.
     pub(crate) fn has_room(&self) -> bool {
-        self.map.has_room() || {
-            self.map.sweep_some(self.clock.now());
-            self.map.has_room()
+        self.store.has_room() || {
+            self.store.sweep_some(self.clock.now());
+            self.store.has_room()
         }
     }
 
     pub(crate) fn domains(&self) -> usize {
-        self.map.len()
+        self.store.len()
     }
 
     pub(crate) fn waiters(&self) -> usize {
@@ -157,12 +210,15 @@ impl Shared {
 
     /// Wakes everybody who waits, whether they may go or not.
     pub(crate) fn wake_all(&self) {
-        for shard in 0..self.map.shards() {
-            for cell in self.map.cells_of(shard) {
-                let wakes = cell.lock().core.take_all_wakes();
-                wake_all(wakes);
+        self.store.visit(|ids| {
+            for id in ids {
+                let mut shard = self.store.lock(id.shard);
+                let domain = shard.slot(id.at).and_then(Slot::active);
+                let wakes = domain.map(|domain| domain.core.take_all_wakes());
+                drop(shard);
+                wake_all(wakes.into_iter().flatten());
             }
-        }
+        });
     }
 
     /// Changes the limits. Domains in which somebody waits see it at once, others when next used.
@@ -172,28 +228,31 @@ impl Shared {
             change(Arc::make_mut(&mut overrides));
             self.edition.fetch_add(1, Ordering::Release);
         }
-        for shard in 0..self.map.shards() {
-            for cell in self.map.cells_of(shard) {
-                self.with(&cell, |core, now| core.advance(now));
+        self.store.visit(|ids| {
+            for id in ids {
+                let mut shard = self.store.lock(id.shard);
+                let domain = shard.slot(id.at).and_then(Slot::active);
+                if domain.is_some_and(|domain| domain.core.waiting() > 0) {
+                    self.work(Found { shard, id }, |seat| seat.core.advance(seat.now));
+                }
             }
-        }
+        });
     }
 
     /// One turn of the driver.
     pub(crate) fn turn(&self) -> Turn {
         for _ in 0..DOMAINS_PER_TURN {
-            let Some((at, cell)) = self.timers.pop_due(self.clock.now()) else {
+            let Some((at, id)) = self.timers.pop_due(self.clock.now()) else {
                 self.tend();
                 let next = [self.timers.first(), self.next_sweep()].into_iter().flatten().min();
                 return next.map_or(Turn::Sleep, Turn::SleepUntil);
             };
-            {
-                let mut inside = cell.lock();
-                if inside.armed == Some(at) {
-                    inside.armed = None;
-                }
+            let mut shard = self.store.lock(id.shard);
+            let Some(domain) = shard.slot(id.at).and_then(Slot::active) else { continue };
+            if domain.armed == Some(at) {
+                domain.armed = None;
             }
-            self.with(&cell, |core, now| core.advance(now));
+            self.work(Found { shard, id }, |seat| seat.core.advance(seat.now));
         }
         Turn::MoreIsDue
     }
@@ -211,7 +270,7 @@ impl Shared {
         {
             return;
         }
-        if self.map.sweep_some(now) {
+        if self.store.sweep_some(now) {
             let rest = now.saturating_add(BETWEEN_ROUNDS).as_nanos();
             self.next_sweep.store(rest, Ordering::Relaxed);
         }
@@ -219,48 +278,38 @@ impl Shared {
 
     fn next_sweep(&self) -> Option<Moment> {
         let at = Moment::from_nanos(self.next_sweep.load(Ordering::Relaxed));
-        (self.map.len() > 0).then_some(at)
+        (self.store.len() > 0).then_some(at)
     }
 
-    fn find_or_insert(self: &Arc<Self>, domain: &Domain) -> Result<Arc<Cell>, Full> {
-        if let Some(cell) = self.map.find(domain) {
-            return Ok(cell);
-        }
+    fn insert(self: &Arc<Self>, domain: &Domain) -> Result<Found<'_>, Full> {
         self.tend();
-        let (limits, edition) = self.limits_of(domain);
+        let edition = self.edition.load(Ordering::Acquire);
+        let limits = self.limits_of(domain.as_str());
         let tally = self.tallies.slot(domain);
-        let make = || Cell::new(domain.clone(), tally, DomainState::new(limits), edition);
         if !self.has_room() {
             return Err(Full);
         }
-        let (cell, is_first) = self.map.find_or_insert(domain, make)?;
+        // Before the lock: a runtime that is shutting down drops the task at once.
         self.driver.ensure(self);
+        let make = || Slot::new(domain.shared().clone(), limits, edition, tally);
+        let (found, is_first) = self.store.find_or_insert(domain, make)?;
         if is_first {
             self.driver.look_again();
         }
-        Ok(cell)
+        Ok(found)
     }
 
-    fn limits_of(&self, domain: &Domain) -> (Arc<crate::Limits>, u32) {
-        let overrides = self.overrides.read().unwrap_or_else(PoisonError::into_inner);
-        (overrides.limits_of(domain), self.edition.load(Ordering::Acquire))
-    }
-
-    fn bring_up_to_date(&self, domain: &Domain, inside: &mut Inside, now: Moment) {
-        if inside.edition != self.edition.load(Ordering::Acquire) {
-            let (limits, edition) = self.limits_of(domain);
-            inside.edition = edition;
-            inside.core.set_limits(now, limits);
-        }
+    fn limits_of(&self, domain: &str) -> Arc<Limits> {
+        self.overrides.read().unwrap_or_else(PoisonError::into_inner).limits_of(domain)
     }
 
     /// Sees to it that the driver looks at this domain in time. Says whether it must be told.
-    fn arm(&self, cell: &Arc<Cell>, inside: &mut Inside, now: Moment) -> bool {
-        let Some(need) = inside.core.next_wakeup(now) else { return false };
-        if inside.armed.is_some_and(|armed| armed <= need) {
+    fn arm(&self, id: SlotId, domain: &mut Active, now: Moment) -> bool {
+        let Some(need) = domain.core.next_wakeup(now) else { return false };
+        if domain.armed.is_some_and(|armed| armed <= need) {
             return false;
         }
-        let from = inside.armed.replace(need);
-        self.timers.set(cell, from, need)
+        let from = domain.armed.replace(need);
+        self.timers.set(id, from, need)
     }
 }

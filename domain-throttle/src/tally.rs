@@ -32,8 +32,9 @@ pub(crate) struct Tallies {
 
 #[derive(Debug, Default)]
 struct Count {
-    in_flight: AtomicU64,
-    requests: AtomicU64,
+    granted: AtomicU64,
+    settled: AtomicU64,
+    unused: AtomicU64,
 }
 
 impl Default for Tallies {
@@ -57,17 +58,18 @@ impl Tallies {
         next
     }
 
+    /// A permit goes out. The lock of the domain's shard must be held, here and in [`settled`](Self::settled).
+    #[inline]
     pub(crate) fn granted(&self, slot: u8) {
-        let count = &self.counts[usize::from(slot)];
-        count.in_flight.fetch_add(1, Ordering::Relaxed);
-        count.requests.fetch_add(1, Ordering::Relaxed);
+        add_one(slot, &self.counts[usize::from(slot)].granted);
     }
 
+    #[inline]
     pub(crate) fn settled(&self, slot: u8, feedback: Feedback) {
         let count = &self.counts[usize::from(slot)];
-        count.in_flight.fetch_sub(1, Ordering::Relaxed);
+        add_one(slot, &count.settled);
         if feedback == Feedback::Unused {
-            count.requests.fetch_sub(1, Ordering::Relaxed);
+            add_one(slot, &count.unused);
         }
     }
 
@@ -83,10 +85,25 @@ impl Tallies {
 
     fn read(&self, domain: Option<Domain>, slot: u8) -> DomainTally {
         let count = &self.counts[usize::from(slot)];
+        // In this order no difference is below zero.
+        let unused = count.unused.load(Ordering::Acquire);
+        let settled = count.settled.load(Ordering::Acquire);
+        let granted = count.granted.load(Ordering::Acquire);
         DomainTally {
             domain,
-            in_flight: count.in_flight.load(Ordering::Relaxed),
-            requests: count.requests.load(Ordering::Relaxed),
+            in_flight: granted.saturating_sub(settled),
+            requests: granted.saturating_sub(unused),
         }
+    }
+}
+
+/// A domain with a name has its slot to itself, and its lock is held: no other thread adds. The others
+/// share theirs.
+#[inline]
+fn add_one(slot: u8, count: &AtomicU64) {
+    if slot < NAMED {
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Release);
+    } else {
+        count.fetch_add(1, Ordering::Release);
     }
 }

@@ -5,33 +5,28 @@ use std::time::Duration;
 
 #[cfg(feature = "metrics")]
 use crate::tally::NAMED;
-use crate::{Denied, Domain, Endpoint, Feedback, Moment, Settled, cell::Cell};
+use crate::{Denied, Domain, Endpoint, Feedback, Moment, Settled};
 
 /// A permit reached its user. `waited` is for those who stood in line.
 #[allow(unused_variables, reason = "each feature tells something else")]
-pub(crate) fn granted(cell: &Cell, at: &Endpoint, waited: Option<Duration>) {
+pub(crate) fn granted(tally: u8, at: &Endpoint, waited: Option<Duration>) {
     #[cfg(feature = "metrics")]
     {
-        metrics::counter!("domain_throttle_permits_total", "domain" => label(cell)).increment(1);
-        metrics::gauge!("domain_throttle_in_flight", "domain" => label(cell)).increment(1);
+        metrics::counter!("domain_throttle_permits_total", "domain" => label(tally, at))
+            .increment(1);
+        metrics::gauge!("domain_throttle_in_flight", "domain" => label(tally, at)).increment(1);
         metrics::histogram!("domain_throttle_wait_seconds").record(waited.unwrap_or_default());
     }
     #[cfg(feature = "tracing")]
-    tracing::trace!(domain = %cell.domain, endpoint = %at, waited = ?waited.unwrap_or_default(), "permit granted");
+    tracing::trace!(domain = %at.domain(), endpoint = %at, waited = ?waited.unwrap_or_default(), "permit granted");
 }
 
 /// A permit came back.
 #[allow(unused_variables, reason = "each feature tells something else")]
-pub(crate) fn settled(
-    cell: &Cell,
-    at: &Endpoint,
-    feedback: Feedback,
-    settled: Settled,
-    now: Moment,
-) {
+pub(crate) fn settled(tally: u8, at: &Endpoint, feedback: Feedback, settled: Settled, now: Moment) {
     #[cfg(feature = "metrics")]
     {
-        metrics::gauge!("domain_throttle_in_flight", "domain" => label(cell)).decrement(1);
+        metrics::gauge!("domain_throttle_in_flight", "domain" => label(tally, at)).decrement(1);
         metrics::counter!("domain_throttle_feedback_total", "feedback" => feedback_name(feedback))
             .increment(1);
         for (what, until) in
@@ -45,12 +40,12 @@ pub(crate) fn settled(
     #[cfg(feature = "tracing")]
     {
         if let Some(until) = settled.domain_paused {
-            tracing::info!(domain = %cell.domain, length = ?until.saturating_since(now), "domain paused");
+            tracing::info!(domain = %at.domain(), length = ?until.saturating_since(now), "domain paused");
         }
         if let Some(until) = settled.endpoint_paused {
-            tracing::info!(domain = %cell.domain, endpoint = %at, length = ?until.saturating_since(now), "endpoint paused");
+            tracing::info!(domain = %at.domain(), endpoint = %at, length = ?until.saturating_since(now), "endpoint paused");
         }
-        tracing::trace!(domain = %cell.domain, endpoint = %at, feedback = feedback_name(feedback), "permit returned");
+        tracing::trace!(domain = %at.domain(), endpoint = %at, feedback = feedback_name(feedback), "permit returned");
     }
 }
 
@@ -77,8 +72,8 @@ pub(crate) fn left() {
 
 /// The domain's name, or "other" when enough domains have names.
 #[cfg(feature = "metrics")]
-fn label(cell: &Cell) -> metrics::SharedString {
-    if cell.tally < NAMED { cell.domain.shared().into() } else { "other".into() }
+fn label(tally: u8, at: &Endpoint) -> metrics::SharedString {
+    if tally < NAMED { at.domain().shared().clone().into() } else { "other".into() }
 }
 
 #[cfg(any(feature = "metrics", feature = "tracing"))]

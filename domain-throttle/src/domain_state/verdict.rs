@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{DomainState, as_count};
-use crate::{Endpoint, Refusal, health::Standing, moment::Moment};
+use crate::{Endpoint, Refusal, health::Standing, keys::KeyId, moment::Moment};
 
 /// While a probe is out nobody knows when the pause ends; this is when to look again.
 const PROBE_GUESS: Duration = Duration::from_secs(1);
@@ -9,7 +9,18 @@ const PROBE_GUESS: Duration = Duration::from_secs(1);
 impl<W> DomainState<W> {
     /// The rule L5: the key, concurrency, the timed cause that ends last, and then the line.
     pub(super) fn verdict(&self, now: Moment, at: &Endpoint, key: &str) -> Result<(), Refusal> {
-        let key = self.keys.find(key).map(|id| &self.keys[id]);
+        self.verdict_for(now, at, self.keys.find(key))
+    }
+
+    /// The same for a key that was looked up; `None` is one that is not there.
+    #[inline]
+    pub(super) fn verdict_for(
+        &self,
+        now: Moment,
+        at: &Endpoint,
+        key: Option<KeyId>,
+    ) -> Result<(), Refusal> {
+        let key = key.map(|id| &self.keys[id]);
         if key.is_some_and(|key| key.alive) {
             return Err(Refusal::KeyBusy);
         }
@@ -35,6 +46,9 @@ impl<W> DomainState<W> {
                 true => Refusal::Window { until: window },
                 false => Refusal::Paused { until: pause },
             });
+        }
+        if self.line.is_none() {
+            return Ok(());
         }
         let reserved = self.reserved();
         let none_left = as_count(self.alive) + reserved

@@ -1,0 +1,136 @@
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use crate::{
+    Domain, Moment,
+    shard::Shard,
+    slot::{Slot, SlotId},
+};
+
+const SHARDS: u16 = 256;
+/// How many domains are looked at before a lock is released, and in one step of the hand.
+const DOMAINS_PER_STEP: usize = 64;
+
+/// All domains that are remembered, spread over shards, each behind a lock that is held for a moment.
+#[derive(Debug)]
+pub(crate) struct Store {
+    shards: Box<[Mutex<Shard>]>,
+    len: AtomicUsize,
+    max: usize,
+    hand: Mutex<Hand>,
+}
+
+/// What the sweep looks at next.
+#[derive(Debug, Default)]
+struct Hand {
+    shard: u16,
+    at: usize,
+}
+
+/// There is no room for another domain.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+/// A domain's shard is locked, and this is where the domain is.
+pub(crate) struct Found<'a> {
+    pub(crate) shard: MutexGuard<'a, Shard>,
+    pub(crate) id: SlotId,
+}
+
+impl Store {
+    pub(crate) fn new(max: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { shards, len: AtomicUsize::new(0), max, hand: Mutex::default() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.len() < self.max
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, domain: &Domain) -> Option<Found<'_>> {
+        let number = shard_of(domain);
+        let shard = self.lock(number);
+        let at = shard.find(domain)?;
+        Some(Found { shard, id: SlotId { shard: number, at } })
+    }
+
+    /// Says also whether it is the first domain in an empty store.
+    pub(crate) fn find_or_insert(
+        &self,
+        domain: &Domain,
+        make: impl FnOnce() -> Slot,
+    ) -> Result<(Found<'_>, bool), Full> {
+        let number = shard_of(domain);
+        let mut shard = self.lock(number);
+        if let Some(at) = shard.find(domain) {
+            return Ok((Found { shard, id: SlotId { shard: number, at } }, false));
+        }
+        let grow = |len: usize| (len < self.max).then_some(len + 1);
+        let grown = self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
+        let before = grown.map_err(|_| Full)?;
+        let at = shard.insert(domain, make());
+        Ok((Found { shard, id: SlotId { shard: number, at } }, before == 0))
+    }
+
+    /// Moves the hand over a few domains, forgets the idle ones among them and makes the others
+    /// smaller. Says whether the hand has come round.
+    pub(crate) fn sweep_some(&self, now: Moment) -> bool {
+        let mut hand = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = DOMAINS_PER_STEP;
+        while left > 0 {
+            let mut shard = self.lock(hand.shard);
+            let end = shard.slots().min(hand.at + left);
+            let gone = (hand.at..end).filter(|&at| shard.tidy(at, now)).count();
+            self.len.fetch_sub(gone, Ordering::Relaxed);
+            left -= end.saturating_sub(hand.at);
+            hand.at = end;
+            if end < shard.slots() {
+                return false;
+            }
+            shard.give_back(DOMAINS_PER_STEP);
+            drop(shard);
+            *hand = Hand { shard: (hand.shard + 1) % SHARDS, at: 0 };
+            if hand.shard == 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Visits all domains, a few under each lock. What is added meanwhile may be left out.
+    pub(crate) fn visit(&self, mut visit: impl FnMut(Vec<SlotId>)) {
+        for number in 0..SHARDS {
+            let mut from = 0;
+            loop {
+                let end = self.lock(number).slots();
+                let to = end.min(from + DOMAINS_PER_STEP);
+                if from >= to {
+                    break;
+                }
+                let ids = (from..to).filter_map(|at| u32::try_from(at).ok());
+                visit(ids.map(|at| SlotId { shard: number, at }).collect());
+                from = to;
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self, shard: u16) -> MutexGuard<'_, Shard> {
+        let shard = &self.shards[usize::from(shard)];
+        // A poisoned lock is taken as it is: no code of a user runs under it.
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[inline]
+fn shard_of(domain: &Domain) -> u16 {
+    // The index of a shard uses the other bits of the same hash.
+    u16::from(domain.name_hash().to_le_bytes()[3]) % SHARDS
+}
