@@ -1,12 +1,6 @@
-use std::sync::Arc;
-
 use hashbrown::HashTable;
 
-use crate::{
-    Domain, Moment,
-    domain::hash_of,
-    slot::{Form, Slot},
-};
+use crate::{Domain, Moment, domain::hash_of, slot::Slot};
 
 /// A part of all domains, behind one lock: their slots, and an index by name.
 #[derive(Debug, Default)]
@@ -29,10 +23,7 @@ impl Shard {
 
     #[inline]
     pub(crate) fn find(&self, domain: &Domain) -> Option<u32> {
-        let is_it = |&at: &u32| {
-            let name = self.slots[at as usize].name();
-            name.is_some_and(|name| Arc::ptr_eq(name, domain.shared()) || name == domain.shared())
-        };
+        let is_it = |&at: &u32| self.slots[at as usize].is(domain.shared());
         self.index.find(domain.name_hash(), is_it).copied()
     }
 
@@ -43,7 +34,7 @@ impl Shard {
                 // An eighth more, not twice as many: of a hundred thousand the rest would be spare.
                 self.slots.reserve_exact((self.slots.len() / 8).max(4));
             }
-            self.slots.push(Slot { form: Form::Vacant, edition: 0, tally: 0 });
+            self.slots.push(Slot::vacant());
             u32::try_from(self.slots.len() - 1).expect("memory ends before four billion domains")
         });
         self.slots[at as usize] = slot;
@@ -60,7 +51,7 @@ impl Shard {
         }
         let Some(name) = slot.name() else { return false };
         let hash = hash_of(name);
-        slot.form = Form::Vacant;
+        *slot = Slot::vacant();
         let at = u32::try_from(at).expect("a slot's number");
         if let Ok(entry) = self.index.find_entry(hash, |&other| other == at) {
             entry.remove();
@@ -70,23 +61,25 @@ impl Shard {
     }
 
     /// Gives back the memory of slots that are vacant, if they are many: what lies at the end moves
-    /// to the front, as far as it can be moved. At most `most` slots.
+    /// to the front, as far as it can be moved. At most `most` are moved.
     pub(crate) fn give_back(&mut self, most: usize) {
         if self.free.len() <= self.slots.len() / 4 {
             return;
         }
         let mut free = std::mem::take(&mut self.free);
-        free.sort_unstable_by(|a, b| b.cmp(a));
-        for _ in 0..most {
-            let Some(last) = self.slots.last() else { break };
-            let is_parked = matches!(last.form, Form::Parked { .. });
-            if last.is_vacant() {
+        for moved in 0.. {
+            while self.slots.last().is_some_and(Slot::is_vacant) {
                 self.slots.pop();
-            } else if is_parked && self.move_last_to(free.last().copied()) {
-                free.pop();
-            } else {
+            }
+            if moved == most || !self.slots.last().is_some_and(Slot::is_parked) {
                 break;
             }
+            let last = self.slots.len() - 1;
+            let Some(to) = std::iter::from_fn(|| free.pop()).find(|&to| (to as usize) < last)
+            else {
+                break;
+            };
+            self.move_last_to(to);
         }
         free.retain(|&at| (at as usize) < self.slots.len());
         self.free = free;
@@ -101,9 +94,8 @@ impl Shard {
     }
 
     /// Moves the last slot, in which nothing goes on, to one that is vacant before it.
-    fn move_last_to(&mut self, to: Option<u32>) -> bool {
+    fn move_last_to(&mut self, to: u32) {
         let last = self.slots.len() - 1;
-        let Some(to) = to.filter(|&to| (to as usize) < last) else { return false };
         let from = u32::try_from(last).expect("a slot's number");
         let hash = hash_in(&self.slots, from);
         if let Some(entry) = self.index.find_mut(hash, |&at| at == from) {
@@ -111,10 +103,9 @@ impl Shard {
         }
         self.slots.swap(to as usize, last);
         self.slots.truncate(last);
-        true
     }
 }
 
 fn hash_in(slots: &[Slot], at: u32) -> u64 {
-    slots[at as usize].name().map_or(0, |name| hash_of(name))
+    slots[at as usize].name().map_or(0, hash_of)
 }

@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::Waker,
     time::Duration,
@@ -23,6 +23,10 @@ use crate::{
 
 /// How many domains the driver serves before it lets other tasks run.
 const DOMAINS_PER_TURN: usize = 64;
+/// How many domains a request for a new one looks at when there is no room: a few microseconds.
+const DOMAINS_PER_REQUEST: usize = 64;
+/// How many domains one step of the hand looks at.
+const DOMAINS_PER_STEP: usize = 256;
 /// Between two steps of the hand that forgets idle domains.
 const BETWEEN_STEPS: Duration = Duration::from_millis(100);
 /// Between two rounds of that hand.
@@ -36,9 +40,7 @@ pub(crate) struct Shared {
     pub(crate) tallies: Tallies,
     store: Store,
     timers: Timers,
-    overrides: RwLock<Arc<Overrides>>,
-    /// Counts the changes of `overrides`, so that a domain knows whether it has seen the latest.
-    edition: AtomicU32,
+    overrides: RwLock<Overrides>,
     waiters: AtomicUsize,
     max_waiters: usize,
     closed: AtomicBool,
@@ -63,8 +65,7 @@ impl Shared {
             tallies: Tallies::default(),
             store: Store::new(max_domains),
             timers: Timers::default(),
-            overrides: RwLock::new(Arc::new(overrides)),
-            edition: AtomicU32::new(0),
+            overrides: RwLock::new(overrides),
             waiters: AtomicUsize::new(0),
             max_waiters,
             closed: AtomicBool::new(false),
@@ -126,10 +127,10 @@ impl Shared {
         feedback: Feedback,
     ) -> Option<(u8, Settled, Moment)> {
         let mut shard = self.store.lock(id.shard);
-        let slot = shard.slot(id.at)?;
-        let tally = slot.tally;
+        let domain = shard.slot(id.at)?.active()?;
+        let tally = domain.tally;
         self.tallies.settled(tally, feedback);
-        match slot.active()?.core.settle_quietly(grant, feedback) {
+        match domain.core.settle_quietly(grant, feedback) {
             Ok(()) => Some((tally, Settled::default(), Moment::ZERO)),
             Err(grant) => self.work(Found { shard, id }, |seat| {
                 (tally, seat.core.settle(seat.now, grant, at, feedback), seat.now)
@@ -142,17 +143,8 @@ impl Shared {
     #[inline]
     fn work<R>(&self, mut found: Found<'_>, work: impl FnOnce(Seat<'_>) -> R) -> Option<R> {
         let id = found.id;
-        let slot = found.shard.slot(id.at)?;
-        let edition = self.edition.load(Ordering::Acquire);
-        let is_behind = slot.edition != edition;
-        slot.edition = edition;
-        let name = if is_behind { slot.name().cloned() } else { None };
-        let tally = slot.tally;
-        let domain = slot.activate()?;
-        let now = self.clock.now();
-        if let Some(name) = name {
-            domain.core.set_limits(now, self.limits_of(&name));
-        }
+        let domain = found.shard.slot(id.at)?.activate()?;
+        let (now, tally) = (self.clock.now(), domain.tally);
         let result = work(Seat { core: &mut domain.core, now, tally, id });
         if !domain.core.has_line() {
             return Some(result);
@@ -171,7 +163,7 @@ impl Shared {
     /// Whether a new domain could be remembered. Idle ones make room.
     pub(crate) fn has_room(&self) -> bool {
         self.store.has_room() || {
-            self.store.sweep_some(self.clock.now());
+            self.store.sweep_some(self.clock.now(), DOMAINS_PER_REQUEST);
             self.store.has_room()
         }
     }
@@ -221,19 +213,20 @@ impl Shared {
         });
     }
 
-    /// Changes the limits. Domains in which somebody waits see it at once, others when next used.
+    /// Changes the limits, then those of each domain. A domain that is added meanwhile reads them
+    /// under its shard's lock: before the visit, which puts them right, or after the change.
     pub(crate) fn change_overrides(&self, change: impl FnOnce(&mut Overrides)) {
         {
             let mut overrides = self.overrides.write().unwrap_or_else(PoisonError::into_inner);
-            change(Arc::make_mut(&mut overrides));
-            self.edition.fetch_add(1, Ordering::Release);
+            change(&mut overrides);
         }
         self.store.visit(|ids| {
             for id in ids {
                 let mut shard = self.store.lock(id.shard);
-                let domain = shard.slot(id.at).and_then(Slot::active);
-                if domain.is_some_and(|domain| domain.core.waiting() > 0) {
-                    self.work(Found { shard, id }, |seat| seat.core.advance(seat.now));
+                let Some(slot) = shard.slot(id.at) else { continue };
+                let Some(limits) = slot.name().map(|name| self.limits_of(name)) else { continue };
+                if slot.limits() != Some(&limits) {
+                    self.work(Found { shard, id }, |seat| seat.core.set_limits(seat.now, limits));
                 }
             }
         });
@@ -270,7 +263,7 @@ impl Shared {
         {
             return;
         }
-        if self.store.sweep_some(now) {
+        if self.store.sweep_some(now, DOMAINS_PER_STEP) {
             let rest = now.saturating_add(BETWEEN_ROUNDS).as_nanos();
             self.next_sweep.store(rest, Ordering::Relaxed);
         }
@@ -283,15 +276,15 @@ impl Shared {
 
     fn insert(self: &Arc<Self>, domain: &Domain) -> Result<Found<'_>, Full> {
         self.tend();
-        let edition = self.edition.load(Ordering::Acquire);
-        let limits = self.limits_of(domain.as_str());
-        let tally = self.tallies.slot(domain);
         if !self.has_room() {
             return Err(Full);
         }
         // Before the lock: a runtime that is shutting down drops the task at once.
         self.driver.ensure(self);
-        let make = || Slot::new(domain.shared().clone(), limits, edition, tally);
+        let make = || {
+            let limits = self.limits_of(domain.as_str());
+            Slot::new(domain.shared().clone(), limits, self.tallies.slot(domain))
+        };
         let (found, is_first) = self.store.find_or_insert(domain, make)?;
         if is_first {
             self.driver.look_again();

@@ -10,8 +10,8 @@ use crate::{
 };
 
 const SHARDS: u16 = 256;
-/// How many domains are looked at before a lock is released, and in one step of the hand.
-const DOMAINS_PER_STEP: usize = 64;
+/// How many domains are looked at, at most, before a lock is released.
+const DOMAINS_PER_LOCK: usize = 64;
 
 /// All domains that are remembered, spread over shards, each behind a lock that is held for a moment.
 #[derive(Debug)]
@@ -79,22 +79,22 @@ impl Store {
         Ok((Found { shard, id: SlotId { shard: number, at } }, before == 0))
     }
 
-    /// Moves the hand over a few domains, forgets the idle ones among them and makes the others
-    /// smaller. Says whether the hand has come round.
-    pub(crate) fn sweep_some(&self, now: Moment) -> bool {
+    /// Moves the hand over so many domains at most, forgets the idle ones among them and makes the
+    /// others smaller. Says whether the hand has come round.
+    pub(crate) fn sweep_some(&self, now: Moment, most: usize) -> bool {
         let mut hand = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = DOMAINS_PER_STEP;
+        let mut left = most;
         while left > 0 {
             let mut shard = self.lock(hand.shard);
-            let end = shard.slots().min(hand.at + left);
+            let end = shard.slots().min(hand.at + left.min(DOMAINS_PER_LOCK));
             let gone = (hand.at..end).filter(|&at| shard.tidy(at, now)).count();
             self.len.fetch_sub(gone, Ordering::Relaxed);
             left -= end.saturating_sub(hand.at);
             hand.at = end;
             if end < shard.slots() {
-                return false;
+                continue;
             }
-            shard.give_back(DOMAINS_PER_STEP);
+            shard.give_back(DOMAINS_PER_LOCK);
             drop(shard);
             *hand = Hand { shard: (hand.shard + 1) % SHARDS, at: 0 };
             if hand.shard == 0 {
@@ -110,7 +110,7 @@ impl Store {
             let mut from = 0;
             loop {
                 let end = self.lock(number).slots();
-                let to = end.min(from + DOMAINS_PER_STEP);
+                let to = end.min(from + DOMAINS_PER_LOCK);
                 if from >= to {
                     break;
                 }

@@ -95,6 +95,29 @@ impl Window {
         }
     }
 
+    /// What is left when nothing goes on: the stamps, oldest first, and the newest's high bits and
+    /// the length of a tick.
+    pub(crate) fn into_parts(mut self) -> (Box<[u32]>, u32, u8) {
+        if self.head != 0 || self.len() != self.ring.len() {
+            self.resize(self.len());
+        }
+        (self.ring, self.high, self.shift)
+    }
+
+    /// The opposite of [`into_parts`](Self::into_parts).
+    pub(crate) fn from_parts(ring: Box<[u32]>, high: u32, shift: u8) -> Self {
+        let len = as_u32(ring.len());
+        Self { ring, head: 0, len, high, shift }
+    }
+
+    /// [`empty_at`](Self::empty_at) of what [`into_parts`](Self::into_parts) gave.
+    pub(crate) fn parts_empty_at(stamps: &[u32], high: u32, shift: u8, window: Duration) -> Moment {
+        stamps.last().map_or(Moment::ZERO, |&low| {
+            let tick = u64::from(high) << 32 | u64::from(low);
+            Moment::from_nanos(tick << shift).saturating_add(window)
+        })
+    }
+
     /// How many starts are younger than `window`.
     pub(crate) fn count(&self, now: Moment, window: Duration) -> usize {
         (0..self.len()).filter(|&at| self.start(at).saturating_add(window) > now).count()

@@ -6,6 +6,7 @@ mod cancel;
 mod conformance;
 mod fairness;
 mod foreign;
+mod interleavings;
 mod memory;
 mod model;
 mod neighbours;
