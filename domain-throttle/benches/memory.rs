@@ -51,8 +51,7 @@ fn main() {
 /// In use, and when the hand that forgets has gone round: it takes back what an idle domain keeps to
 /// be fast.
 async fn ours(starts: u32, what: &str) {
-    let mut limits = Limits::default();
-    limits.window = Duration::from_secs(3_600);
+    let limits = Limits { window: Duration::from_secs(3_600), ..Limits::default() };
     let region = Region::new(ALLOCATOR);
     let throttle = DomainThrottle::builder().limits(limits).build();
     for n in 0..DOMAINS {

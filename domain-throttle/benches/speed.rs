@@ -143,8 +143,7 @@ fn ours(what: What, names: &[String]) -> Work {
         What::Grant => Duration::from_nanos(500),
         What::Denial => Duration::from_secs(3_600),
     };
-    let mut limits = Limits::default();
-    limits.window = window;
+    let limits = Limits { window, ..Limits::default() };
     let throttle = DomainThrottle::builder().limits(limits).build();
     let endpoints: Vec<Endpoint> =
         names.iter().map(|name| format!("https://{name}").parse().expect("a URL")).collect();
