@@ -49,6 +49,9 @@ pub(super) struct ServeOptions {
         hide_default_value = true
     )]
     bootstrap_relay_url: PeerUrls,
+    /// How often relays are asked for everything again, and missing data of what is served is looked for. An hour at most.
+    #[arg(long, value_name = "SECS", env = "NGIT_SYNC_AGAIN_SECS", default_value = "3600", value_parser = up_to(3_600))]
+    sync_again_secs: u32,
     /// How log lines are written.
     #[arg(long, value_name = "FORMAT", env = "NGIT_LOG_FORMAT", default_value = "text")]
     pub(super) log_format: LogFormat,
@@ -159,6 +162,7 @@ impl ServeOptions {
         config.store.keep_placeholder_for = Duration::from_secs(limits.hold_pushed_secs.into());
         config.git.pack_bytes = limits.max_pack_bytes;
         config.peers.bootstrap = self.bootstrap_relay_url.0.clone();
+        config.peers.again_every = Duration::from_secs(self.sync_again_secs.into());
         config.peers.most = usize::from(limits.max_peers);
         Ok(config)
     }

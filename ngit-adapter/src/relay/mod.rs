@@ -12,6 +12,7 @@ mod information;
 mod limits;
 mod listener;
 mod metrics;
+mod missing;
 mod page;
 mod peers;
 mod policy;

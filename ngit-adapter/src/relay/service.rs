@@ -11,7 +11,7 @@ use super::{
     Backend, RelayConfig,
     front::Front,
     hub::Hub,
-    listener, metrics,
+    listener, metrics, missing,
     peers::{self, Dialer, PeerSettings},
     recent::{Recent, Teller},
     shared::{Parts, Shared},
@@ -104,6 +104,7 @@ impl Relay {
         let (stopping, tasks) = (CancellationToken::new(), TaskTracker::new());
         let _stops_with_us = stopping.clone().drop_guard();
         tasks.spawn(upkeep::run(Arc::clone(&shared), stopping.clone()));
+        tasks.spawn(missing::run(Arc::clone(&shared), settings.again_every, stopping.clone()));
         let peers =
             peers::run(Arc::clone(&shared), settings, dialer, stopping.clone(), tasks.clone());
         tasks.spawn(peers);

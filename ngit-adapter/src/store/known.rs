@@ -33,6 +33,7 @@ pub(crate) struct Announced {
     pub(crate) repository: RepositoryId,
     /// The relays that its announcement names, if that is served.
     pub(crate) relays: Vec<String>,
+    pub(crate) served: bool,
 }
 
 impl NostrEventStore {
@@ -53,10 +54,15 @@ impl NostrEventStore {
             held.map(|held| RepositoryId::new(held.author, held.identifier.clone())).collect()
         };
         let served = stored::all_announcements(&*self.inner().database).await?;
-        let held = held.into_iter().map(|repository| Announced { repository, relays: Vec::new() });
+        let held = held.into_iter().map(|repository| Announced {
+            repository,
+            relays: Vec::new(),
+            served: false,
+        });
         let served = served.into_iter().map(|(repository, announcement)| Announced {
             repository,
             relays: announcement.relays,
+            served: true,
         });
         Ok(served.chain(held).collect())
     }

@@ -89,6 +89,7 @@ pub mod existing_relay {}
 
 mod admission;
 mod admit;
+mod again;
 mod authority;
 mod builder;
 mod clock;

@@ -131,7 +131,11 @@ impl Inner {
     }
 
     /// Sets the refs of the served pull requests in a repository that is served from now on.
-    async fn keep_pull_requests(&self, look: &Look, owner: &PublicKey) -> Result<(), StoreError> {
+    pub(super) async fn keep_pull_requests(
+        &self,
+        look: &Look,
+        owner: &PublicKey,
+    ) -> Result<(), StoreError> {
         let repository = look.repository(*owner);
         let pulls = stored::pull_requests(&*self.database, owner, &look.identifier).await?;
         for (id, tip) in pulls {

@@ -15,6 +15,10 @@ impl Version {
         Self { created_at, id: Reverse(id) }
     }
 
+    pub(super) fn id(&self) -> EventId {
+        self.id.0
+    }
+
     pub(super) fn of(event: &Event) -> Self {
         Self::new(event.created_at.as_secs(), event.id)
     }

@@ -263,7 +263,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(relay: &RelayProcess) -> Self {
-        let (socket, _) = connect_async(relay.websocket()).await.expect("the relay listens");
+        Self::connect_to(&relay.websocket()).await
+    }
+
+    pub(crate) async fn connect_to(url: &str) -> Self {
+        let (socket, _) = connect_async(url).await.expect("the relay listens");
         Self { socket }
     }
 

@@ -168,3 +168,61 @@ fn server_name(url: &PeerUrl) -> Result<ServerName<'static>, DialError> {
     };
     ServerName::try_from(name).map_err(|error| DialError::Tls(io::Error::other(error)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+
+    use super::*;
+
+    /// Gives one list of addresses after the other.
+    #[derive(Debug)]
+    struct Names(Mutex<Vec<Vec<IpAddr>>>);
+
+    #[async_trait]
+    impl Lookup for Names {
+        async fn lookup(&self, _: &str) -> Result<Vec<IpAddr>, LookupError> {
+            self.0.lock().unwrap().pop().ok_or(LookupError::NoSuchName)
+        }
+    }
+
+    fn dialer(mut answers: Vec<Vec<IpAddr>>, policy: AddressPolicy) -> Dialer {
+        answers.reverse();
+        let tls = crate::git::tls(&[]).unwrap();
+        Dialer::new(Arc::new(Names(Mutex::new(answers))), policy, Arc::new(tls))
+    }
+
+    /// G3, R9: a peer's name is looked up for each connection, the addresses that are looked at are those that are connected
+    /// to, and one that is refused spoils all; an address in the URL is looked at, too.
+    #[tokio::test]
+    async fn what_is_connected_to_was_checked() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let [private, public]: [IpAddr; 2] =
+            ["127.0.0.1", "93.184.216.34"].map(|it| it.parse().unwrap());
+        let url: PeerUrl = format!("ws://relay.example.org:{port}").parse().unwrap();
+        let answers = vec![vec![public, private], vec![private], vec![]];
+        let strict = dialer(answers, AddressPolicy::public_only());
+        let patience = Duration::from_secs(30);
+        for _ in 0..2 {
+            let refused = strict.dial(&url, 1_000, patience).await.map(drop).unwrap_err();
+            assert!(matches!(refused, DialError::Refused(it) if it == private), "{refused}");
+        }
+        let unknown = strict.dial(&url, 1_000, patience).await.map(drop).unwrap_err();
+        assert!(matches!(unknown, DialError::Name(_)), "{unknown}");
+        for host in ["127.1", "0x7f.0.0.1", "[::1]", "[::ffff:127.0.0.1]"] {
+            let url: PeerUrl = format!("ws://{host}:{port}").parse().unwrap();
+            let refused = strict.dial(&url, 1_000, patience).await.map(drop).unwrap_err();
+            assert!(matches!(refused, DialError::Refused(_)), "{host}: {refused}");
+        }
+        // With leave, the one that was looked up is connected to.
+        let loose = dialer(vec![vec![private]], AddressPolicy::any());
+        let dialled = loose.dial(&url, 1_000, patience);
+        let (accepted, dialled) =
+            tokio::join!(async { listener.accept().await.map(drop) }, dialled);
+        accepted.unwrap();
+        assert!(matches!(dialled.map(drop).unwrap_err(), DialError::Websocket(_)));
+    }
+}

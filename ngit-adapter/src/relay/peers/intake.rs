@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use nostr::{
-    event::{EventId, Kind},
+    event::{Event, EventId, Kind},
     filter::{Filter, MatchEventOptions},
     types::Timestamp,
 };
@@ -110,7 +110,7 @@ impl Intake {
         match admit::admit(shared, event, Arrival::Synced).await {
             Ok(Accepted::Held | Accepted::Served) => Taken::New,
             Ok(Accepted::Duplicate) => Taken::Known,
-            Err(rejected) if is_final(&rejected, kept.created_at) => {
+            Err(rejected) if is_final(&rejected, &kept) => {
                 tracing::debug!(event_id = %kept.id, %rejected, "event of a peer refused");
                 self.refused.lock().unwrap_or_else(PoisonError::into_inner).note(&kept);
                 Taken::Refused
@@ -122,6 +122,11 @@ impl Intake {
         }
     }
 
+    /// Lets everything be asked for again.
+    pub(super) fn forget_refused(&self) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Refused::default();
+    }
+
     /// What was refused for good and may be among the answers to a question.
     pub(super) fn refused(&self, about: &About) -> Vec<(EventId, Timestamp)> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).about(about)
@@ -129,9 +134,16 @@ impl Intake {
 }
 
 /// Whether asking again would change nothing.
-fn is_final(rejected: &Rejected, created_at: Timestamp) -> bool {
+fn is_final(rejected: &Rejected, event: &Event) -> bool {
     let latest = Timestamp::now().as_secs().saturating_add(MAX_AHEAD.as_secs());
-    created_at.as_secs() <= latest && matches!(rejected.word, "invalid" | "blocked" | "replaced")
+    match rejected.word {
+        "invalid" => event.created_at.as_secs() <= latest,
+        "replaced" => true,
+        // What such an event is about may be announced later: only what the event itself says, and what became of it
+        // here, stays as it is.
+        "blocked" => matches!(event.kind.as_u16(), 30_617 | 30_618 | 1_618 | 1_619),
+        _ => false,
+    }
 }
 
 /// Whether an event is about a repository that is announced here. A client's event may come before its announcement;

@@ -53,7 +53,9 @@ use super::shared::Shared;
 /// The wait after a change, for more of them: announcements come in bursts.
 const SETTLE: Duration = Duration::from_millis(250);
 /// A listing takes at most this part of the time.
-const SHARE: u32 = 10;
+const SHARE: u32 = 20;
+/// How long it is remembered what was refused.
+const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A peer's task.
 struct Running {
@@ -73,10 +75,15 @@ pub(super) async fn run(
     let intake = Intake::default();
     let common = Arc::new(Common { shared, settings, dialer, intake, known });
     let mut changes = common.shared.announced_changes();
-    let mut running = HashMap::new();
+    let (mut running, mut cleared) = (HashMap::new(), now());
     loop {
         changes.mark_unchanged();
         let begun = now();
+        if begun.saturating_duration_since(cleared) >= REMEMBERED {
+            // What was given up may be let in by then, and settings of others change.
+            common.intake.forget_refused();
+            cleared = begun;
+        }
         tokio::select! {
             () = stop.cancelled() => return,
             listing = known::list(&common.shared) => match listing {
