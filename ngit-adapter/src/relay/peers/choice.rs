@@ -71,14 +71,20 @@ fn ranked(choice: &Choice<'_>) -> Vec<(Place, PeerUrl)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use nostr::key::{Keys, SecretKey};
     use proptest::prelude::*;
 
     use super::*;
 
     fn owner(number: u8) -> PublicKey {
-        let secret = [number + 1; 32];
-        Keys::new(SecretKey::from_slice(&secret).unwrap()).public_key()
+        // They are made once: that takes a while in a debug build.
+        static OWNERS: LazyLock<[PublicKey; 6]> = LazyLock::new(|| {
+            [1, 2, 3, 4, 5, 6]
+                .map(|it| Keys::new(SecretKey::from_slice(&[it; 32]).unwrap()).public_key())
+        });
+        OWNERS[usize::from(number)]
     }
 
     fn url(text: &str) -> PeerUrl {
@@ -173,8 +179,9 @@ mod tests {
             let wanted: HashSet<_> =
                 bootstrap.iter().filter(|it| !it.is_ours(&ours)).map(PeerUrl::place).collect();
             prop_assert!(wanted.len() > most || wanted.is_subset(&places));
+            let by_place: Vec<_> = named.iter().map(|(owner, url)| (*owner, url.place())).collect();
             let owners = |place: &Place| {
-                let by = named.iter().filter(|(_, url)| url.place() == *place);
+                let by = by_place.iter().filter(|(_, it)| it == place);
                 by.map(|(owner, _)| *owner).collect::<HashSet<_>>().len()
             };
             let all: HashSet<_> = named.iter().map(|(_, url)| url).filter(|it| !it.is_ours(&ours)).map(PeerUrl::place).collect();
