@@ -43,13 +43,14 @@ impl Shard {
         at
     }
 
-    /// Gives back what one domain does not need any more. Says whether it was forgotten.
-    pub(crate) fn tidy(&mut self, at: usize, now: Moment) -> bool {
-        let Some(slot) = self.slots.get_mut(at) else { return false };
+    /// Gives back what one domain does not need any more. Says whether there is one, and whether it
+    /// was forgotten.
+    pub(crate) fn tidy(&mut self, at: usize, now: Moment) -> (bool, bool) {
+        let Some(slot) = self.slots.get_mut(at) else { return (false, false) };
         if !slot.tidy(now) {
-            return false;
+            return (!slot.is_vacant(), false);
         }
-        let Some(name) = slot.name() else { return false };
+        let Some(name) = slot.name() else { return (false, false) };
         let hash = hash_of(name);
         *slot = Slot::vacant();
         let at = u32::try_from(at).expect("a slot's number");
@@ -57,7 +58,7 @@ impl Shard {
             entry.remove();
         }
         self.free.push(at);
-        true
+        (true, true)
     }
 
     /// Gives back the memory of slots that are vacant, if they are many: what lies at the end moves

@@ -163,7 +163,7 @@ impl Shared {
     /// Whether a new domain could be remembered. Idle ones make room.
     pub(crate) fn has_room(&self) -> bool {
         self.store.has_room() || {
-            self.store.sweep_some(self.clock.now(), DOMAINS_PER_REQUEST);
+            self.store.make_room(self.clock.now(), DOMAINS_PER_REQUEST);
             self.store.has_room()
         }
     }

@@ -29,6 +29,13 @@ struct Hand {
     at: usize,
 }
 
+/// What one step of the hand did.
+struct Step {
+    seen: usize,
+    gone: usize,
+    has_come_round: bool,
+}
+
 /// There is no room for another domain.
 #[derive(Debug)]
 pub(crate) struct Full;
@@ -82,26 +89,50 @@ impl Store {
     /// Moves the hand over so many domains at most, forgets the idle ones among them and makes the
     /// others smaller. Says whether the hand has come round.
     pub(crate) fn sweep_some(&self, now: Moment, most: usize) -> bool {
-        let mut hand = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = most;
-        while left > 0 {
-            let mut shard = self.lock(hand.shard);
-            let end = shard.slots().min(hand.at + left.min(DOMAINS_PER_LOCK));
-            let gone = (hand.at..end).filter(|&at| shard.tidy(at, now)).count();
-            self.len.fetch_sub(gone, Ordering::Relaxed);
-            left -= end.saturating_sub(hand.at);
-            hand.at = end;
-            if end < shard.slots() {
-                continue;
-            }
-            shard.give_back(DOMAINS_PER_LOCK);
-            drop(shard);
-            *hand = Hand { shard: (hand.shard + 1) % SHARDS, at: 0 };
-            if hand.shard == 0 {
+        let (mut hand, mut seen) = (self.hand(), 0);
+        while seen < most {
+            let step = self.step(&mut hand, now);
+            seen += step.seen;
+            if step.has_come_round {
                 return true;
             }
         }
         false
+    }
+
+    /// Moves the hand until an idle domain is forgotten, over so many domains at most, or once round.
+    pub(crate) fn make_room(&self, now: Moment, most: usize) {
+        let (mut hand, mut seen, mut gone, mut rounds) = (self.hand(), 0, 0, 0);
+        while gone == 0 && seen < most && rounds < 2 {
+            let step = self.step(&mut hand, now);
+            seen += step.seen;
+            gone += step.gone;
+            rounds += u32::from(step.has_come_round);
+        }
+    }
+
+    /// Moves the hand over a few slots of one shard, with its lock.
+    fn step(&self, hand: &mut Hand, now: Moment) -> Step {
+        let mut shard = self.lock(hand.shard);
+        let end = shard.slots().min(hand.at + DOMAINS_PER_LOCK);
+        let (mut seen, mut gone) = (0, 0);
+        for at in hand.at..end {
+            let (is_there, is_gone) = shard.tidy(at, now);
+            seen += usize::from(is_there);
+            gone += usize::from(is_gone);
+        }
+        self.len.fetch_sub(gone, Ordering::Relaxed);
+        hand.at = end;
+        let is_last = end >= shard.slots();
+        if is_last {
+            shard.give_back(DOMAINS_PER_LOCK);
+            *hand = Hand { shard: (hand.shard + 1) % SHARDS, at: 0 };
+        }
+        Step { seen, gone, has_come_round: is_last && hand.shard == 0 }
+    }
+
+    fn hand(&self) -> MutexGuard<'_, Hand> {
+        self.hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Visits all domains, a few under each lock. What is added meanwhile may be left out.

@@ -1,6 +1,11 @@
 //! L12: what is idle is forgotten bit by bit, and what is kept is bounded.
 
-use domain_throttle::{Denied, DomainThrottle, Feedback, Throttle, ThrottleError, ThrottleExt};
+use std::time::Duration;
+
+use domain_throttle::{
+    Denied, DomainPattern, DomainThrottle, Feedback, Throttle, ThrottleError, ThrottleExt,
+};
+use tokio::time::Instant;
 
 use crate::support::{Calls, Waiting, at, bounded, endpoints, limits, poll, secs, settle};
 
@@ -23,7 +28,7 @@ async fn idle_domains_are_forgotten() {
 /// L12: the same without a runtime: where there is no room left, idle domains make room.
 #[test]
 fn new_domains_clear_idle_ones_away() {
-    let at_once = limits(5, 30, std::time::Duration::ZERO);
+    let at_once = limits(5, 30, Duration::ZERO);
     let throttle = DomainThrottle::builder().limits(at_once).max_domains(100).build();
     for n in 0..5_000 {
         let server = at(&format!("https://h{n}.example"));
@@ -158,4 +163,69 @@ fn counts_for_a_dashboard_are_bounded() {
     assert_eq!((&rest.domain, rest.in_flight, rest.requests), (&None, 0, 200));
     drop(permit);
     assert_eq!(throttle.tallies()[7].in_flight, 0);
+}
+
+/// L1, L12: nine domains of ten are forgotten, and what is kept of the others moves closer together:
+/// each still has its own window, to the nanosecond.
+#[tokio::test(start_paused = true)]
+async fn what_moves_closer_together_keeps_its_window() {
+    bounded();
+    let throttle = DomainThrottle::builder().limits(limits(5, 30, secs(1))).build();
+    let kept = "*.kept.example".parse::<DomainPattern>().expect("a pattern");
+    throttle.set_override(kept, limits(5, 2, secs(3_600)));
+    let start = Instant::now();
+    let mut fulls = Vec::new();
+    for n in 0..4_000_u64 {
+        let is_kept = n % 10 == 0;
+        let name = if is_kept { "kept.example" } else { "example" };
+        let server = at(&format!("https://h{n}.{name}"));
+        throttle.try_acquire(&server, "a").expect("open").finish(Feedback::Ok);
+        if is_kept {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            throttle.try_acquire(&server, "b").expect("open").finish(Feedback::Ok);
+            fulls.push((server, start + secs(3_600) + Duration::from_millis(n / 10)));
+        }
+    }
+    for minutes in [3, 10, 30] {
+        tokio::time::sleep_until(start + secs(60 * minutes)).await;
+        assert_eq!(throttle.domains(), fulls.len());
+        for (server, until) in &fulls {
+            let Err(Denied::Window { until: promised }) = throttle.check(server, "c") else {
+                panic!("{server} has lost its starts")
+            };
+            let late = promised.saturating_duration_since(until.into_std());
+            // Ticks of a window of an hour are 2048 ns.
+            assert!(late < Duration::from_nanos(2_048), "{server}: {late:?}");
+        }
+        let fresh = at("https://h7.example");
+        throttle.try_acquire(&fresh, "a").expect("forgotten").finish(Feedback::Unused);
+        tokio::time::sleep(secs(60)).await;
+    }
+    tokio::time::sleep(secs(3_600)).await;
+    assert_eq!(throttle.domains(), 0);
+}
+
+/// L11, L12: limits that change while nothing goes on in a domain are in force there as anywhere,
+/// and its starts still count.
+#[tokio::test(start_paused = true)]
+async fn limits_change_for_a_domain_in_which_nothing_goes_on() {
+    bounded();
+    let throttle = DomainThrottle::builder().limits(limits(5, 2, secs(600))).build();
+    let server = at("https://a.example");
+    let start = Instant::now();
+    for key in ["a", "b"] {
+        throttle.try_acquire(&server, key).expect("open").finish(Feedback::Ok);
+    }
+    tokio::time::sleep(secs(60)).await;
+    throttle.set_limits(limits(5, 3, secs(600)));
+    tokio::time::sleep(secs(60)).await;
+    assert!(throttle.check(&server, "c").is_ok());
+    throttle.set_limits(limits(5, 1, secs(10)));
+    assert!(throttle.check(&server, "c").is_ok());
+    tokio::time::sleep(secs(60)).await;
+    throttle.set_limits(limits(5, 2, secs(600)));
+    let Err(Denied::Window { until }) = throttle.check(&server, "c") else { panic!("not full") };
+    assert!(
+        until.saturating_duration_since((start + secs(600)).into_std()) < Duration::from_micros(1)
+    );
 }

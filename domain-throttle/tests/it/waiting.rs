@@ -16,6 +16,16 @@ use tokio::time::Instant;
 
 use crate::support::{Calls, Waiting, at, bounded, endpoints, limits, poll, secs, settle};
 
+/// A throttle of one at once and thirty a minute, and a server.
+fn one_at_once() -> (DomainThrottle, Endpoint) {
+    let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
+    (throttle, at("https://example.org/"))
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
+}
+
 /// L6: thirty go at once where thirty may be on, the thirty-first when the window has room.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_goes_at_the_instant_the_window_has_room() {
@@ -174,8 +184,7 @@ async fn an_endpoint_that_is_paused_gives_way_to_another_of_its_domain() {
 #[tokio::test(start_paused = true)]
 async fn a_clone_shares_the_limits() {
     bounded();
-    let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
-    let server = at("https://example.org/");
+    let (throttle, server) = one_at_once();
     let permit = throttle.try_acquire(&server, "a").expect("open");
     assert!(matches!(throttle.clone().try_acquire(&server, "b"), Err(Denied::Concurrency)));
     drop(permit);
@@ -186,8 +195,7 @@ async fn a_clone_shares_the_limits() {
 #[tokio::test(start_paused = true)]
 async fn a_newcomer_does_not_overtake_a_waiter() {
     bounded();
-    let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
-    let server = at("https://example.org/");
+    let (throttle, server) = one_at_once();
     let permit = throttle.try_acquire(&server, "a").expect("open");
     let calls = Calls::new();
     let mut waiting: Waiting<'_> = throttle.acquire_any(std::slice::from_ref(&server), "b");
@@ -219,8 +227,7 @@ impl Drop for Reenters {
 #[tokio::test(start_paused = true)]
 async fn a_waker_may_use_the_throttle() {
     bounded();
-    let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
-    let server = at("https://example.org/");
+    let (throttle, server) = one_at_once();
     let permit = throttle.try_acquire(&server, "a").expect("open");
     let make = || Arc::new(Reenters(throttle.clone(), server.clone(), AtomicBool::new(false)));
     let mut waiting: Waiting<'_> = throttle.acquire_any(std::slice::from_ref(&server), "b");
@@ -281,8 +288,6 @@ async fn a_panic_in_a_waker_is_its_own() {
 /// them before has ended.
 #[test]
 fn a_waiter_outlives_the_runtime_that_drives_the_throttle() {
-    let runtime =
-        || tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let throttle =
         DomainThrottle::builder().limits(limits(1, 1, Duration::from_millis(60))).build();
     let server = at("https://example.org/");
@@ -306,8 +311,6 @@ fn a_waiter_outlives_the_runtime_that_drives_the_throttle() {
 /// holds up nobody who waits in another.
 #[test]
 fn a_runtime_that_is_not_driven_holds_up_nobody() {
-    let runtime =
-        || tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let throttle =
         DomainThrottle::builder().limits(limits(1, 1, Duration::from_millis(60))).build();
     let server = at("https://example.org/");
@@ -335,9 +338,7 @@ fn a_runtime_without_a_timer_spoils_no_other() {
         }
         assert_eq!(calls.count(), 0, "another try would fare the same");
     });
-    let with =
-        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    with.block_on(is_moved_on(&throttle, &server));
+    runtime().block_on(is_moved_on(&throttle, &server));
 }
 
 /// Waits for a permit. At the deadline, which is far off, a waiter looks for itself.
@@ -383,8 +384,7 @@ async fn a_wait_with_a_deadline_ends_at_it() {
 #[tokio::test(start_paused = true)]
 async fn closing_ends_all_waits() {
     bounded();
-    let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
-    let server = at("https://example.org/");
+    let (throttle, server) = one_at_once();
     let permit = throttle.try_acquire(&server, "a").expect("open");
     let tasks: Vec<_> = (0..10)
         .map(|n| {
@@ -416,8 +416,7 @@ async fn nothing_to_wait_for_is_an_error() {
 #[tokio::test(start_paused = true)]
 async fn run_holds_a_permit_for_as_long_as_the_request() {
     bounded();
-    let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
-    let server = at("https://example.org/");
+    let (throttle, server) = one_at_once();
     let inside = throttle
         .run(&server, "a", async {
             (throttle.counts(server.domain()), Feedback::RetryAfter(secs(5)))

@@ -1,14 +1,26 @@
 use super::*;
 
+/// Lets each (name, key) stand in line for one server, in this order.
+async fn in_line(
+    backend: &dyn Backend,
+    throttle: &Arc<dyn Throttle>,
+    server: &Endpoint,
+    line: &[(&'static str, &str)],
+) -> Result<Waiters, String> {
+    let mut waiters = Waiters::new();
+    for (name, key) in line {
+        waiters.add(name, throttle, std::slice::from_ref(server), key);
+        waiters.settle(backend).await?;
+    }
+    Ok(waiters)
+}
+
 pub(super) async fn nobody_is_overtaken(backend: &dyn Backend) -> Outcome {
     let throttle = backend.throttle(limits(1, 1_000)).await;
     let server = at("https://a.example");
     let permit = granted(&throttle, &server, "a").await?;
-    let mut waiters = Waiters::new();
-    for name in ["first", "second"] {
-        waiters.add(name, &throttle, std::slice::from_ref(&server), name);
-        waiters.settle(backend).await?;
-    }
+    let line = ["first", "second"].map(|name| (name, name));
+    let mut waiters = in_line(backend, &throttle, &server, &line).await?;
     permit.finish(Feedback::Ok);
     refused(&throttle, &server, "newcomer", "a newcomer who overtakes two waiters").await?;
     waiters.settle(backend).await?;
@@ -19,11 +31,8 @@ pub(super) async fn a_permit_that_comes_back_wakes_the_next(backend: &dyn Backen
     let throttle = backend.throttle(limits(1, 1_000)).await;
     let server = at("https://a.example");
     let permit = granted(&throttle, &server, "a").await?;
-    let mut waiters = Waiters::new();
-    for name in ["first", "second"] {
-        waiters.add(name, &throttle, std::slice::from_ref(&server), name);
-        waiters.settle(backend).await?;
-    }
+    let line = ["first", "second"].map(|name| (name, name));
+    let mut waiters = in_line(backend, &throttle, &server, &line).await?;
     permit.finish(Feedback::Failed);
     waiters.settle(backend).await?;
     served(&waiters, &["first"], "the next in line")?;
@@ -37,9 +46,7 @@ pub(super) async fn time_wakes_the_next(backend: &dyn Backend) -> Outcome {
     let throttle = backend.throttle(limits(5, 1)).await;
     let server = at("https://a.example");
     granted(&throttle, &server, "a").await?.finish(Feedback::Ok);
-    let mut waiters = Waiters::new();
-    waiters.add("waiter", &throttle, std::slice::from_ref(&server), "b");
-    waiters.settle(backend).await?;
+    let mut waiters = in_line(backend, &throttle, &server, &[("waiter", "b")]).await?;
     backend.advance(MINUTE - MILLI).await;
     waiters.settle(backend).await?;
     served(&waiters, &[], "nobody just before there is room")?;
@@ -73,12 +80,8 @@ pub(super) async fn keys_take_turns(backend: &dyn Backend) -> Outcome {
     let throttle = backend.throttle(limits(1, 1_000)).await;
     let server = at("https://a.example");
     let permit = granted(&throttle, &server, "x").await?;
-    let mut waiters = Waiters::new();
     let line = [("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("b2", "b"), ("c1", "c")];
-    for (name, key) in line {
-        waiters.add(name, &throttle, std::slice::from_ref(&server), key);
-        waiters.settle(backend).await?;
-    }
+    let mut waiters = in_line(backend, &throttle, &server, &line).await?;
     permit.finish(Feedback::Ok);
     let mut order = Vec::new();
     for _ in line {
@@ -101,11 +104,8 @@ pub(super) async fn who_cannot_go_keeps_its_place(backend: &dyn Backend) -> Outc
     let server = at("https://a.example");
     let busy = granted(&throttle, &server, "a").await?;
     let other = granted(&throttle, &server, "x").await?;
-    let mut waiters = Waiters::new();
-    for (name, key) in [("a2", "a"), ("b1", "b"), ("c1", "c")] {
-        waiters.add(name, &throttle, std::slice::from_ref(&server), key);
-        waiters.settle(backend).await?;
-    }
+    let line = [("a2", "a"), ("b1", "b"), ("c1", "c")];
+    let mut waiters = in_line(backend, &throttle, &server, &line).await?;
     other.finish(Feedback::Ok);
     waiters.settle(backend).await?;
     served(&waiters, &["b1"], "the first whose key is free")?;
@@ -118,11 +118,8 @@ pub(super) async fn a_dropped_wait_passes_its_permit_on(backend: &dyn Backend) -
     let throttle = backend.throttle(limits(1, 1_000)).await;
     let server = at("https://a.example");
     let permit = granted(&throttle, &server, "x").await?;
-    let mut waiters = Waiters::new();
-    for name in ["never woken", "woken", "next"] {
-        waiters.add(name, &throttle, std::slice::from_ref(&server), name);
-        waiters.settle(backend).await?;
-    }
+    let line = ["never woken", "woken", "next"].map(|name| (name, name));
+    let mut waiters = in_line(backend, &throttle, &server, &line).await?;
     waiters.cancel("never woken");
     permit.finish(Feedback::Ok);
     backend.advance(Duration::ZERO).await;
@@ -141,11 +138,8 @@ pub(super) async fn a_sleeper_blocks_nobody(backend: &dyn Backend) -> Outcome {
     let throttle = backend.throttle(limits(1, 1_000)).await;
     let server = at("https://a.example");
     let permit = granted(&throttle, &server, "x").await?;
-    let mut waiters = Waiters::new();
-    for name in ["sleeper", "next"] {
-        waiters.add(name, &throttle, std::slice::from_ref(&server), name);
-        waiters.settle(backend).await?;
-    }
+    let line = ["sleeper", "next"].map(|name| (name, name));
+    let mut waiters = in_line(backend, &throttle, &server, &line).await?;
     permit.finish(Feedback::Ok);
     waiters.settle_but("sleeper", backend).await?;
     served(&waiters, &[], "nobody but the one who is first")?;
