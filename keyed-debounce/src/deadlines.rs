@@ -5,7 +5,8 @@ use crate::{Debounce, timestamp::Timestamp, timestamp::nanos};
 /// When a key should run, as its requests and the end of its last run have it (rules D1 to D3, D6, D8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deadlines {
-    /// When the key should run as things stand.
+    /// When the key should run as things stand. What else keeps it from running (D13, D16) may put
+    /// this off: it does so to each due.
     pub(crate) due: Timestamp,
     /// When it should run at the latest, whatever is requested later.
     latest: Timestamp,

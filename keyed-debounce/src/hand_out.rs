@@ -19,7 +19,7 @@ pub struct HandOut<K> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ticket {
     pub(crate) slot: Slot,
-    pub(crate) run: u64,
+    pub(crate) run: u32,
 }
 
 /// What became of a key whose run ended.

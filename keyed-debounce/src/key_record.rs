@@ -1,65 +1,85 @@
-use crate::{KeyState, deadlines::Deadlines, due_queue::Position, timestamp::Timestamp};
+use crate::{Debounce, KeyState, deadlines::Deadlines, due_queue::Position, timestamp::Timestamp};
 
 /// What the schedule knows of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyRecord {
     pub(crate) phase: Phase,
-    /// Of the requests since the last run began; meaningless while it runs unrequested.
-    pub(crate) deadlines: Deadlines,
-    /// The number of the first request since the last run began (D11).
-    pub(crate) order: u64,
-    /// Where it is in the queue, if it is in it.
-    pub(crate) position: Position,
-    /// D16: its last start plus the interval.
-    pub(crate) not_before: Timestamp,
-    pub(crate) failures: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase {
-    /// In the queue, requested: waiting, or ready once its position has come.
-    Waiting,
+    /// In the queue, requested: waiting, or ready once its due has come.
+    Waiting(Request),
     /// In the queue, not requested since its last run.
-    Backoff,
+    Backoff { due: Timestamp, order: u64, failures: u32 },
     /// As `Backoff`, but not in the queue: a drain hands out each key once.
-    Parked,
-    /// Handed out.
-    Running { run: u64, requested: bool, cancelled: bool },
+    Parked { due: Timestamp, failures: u32 },
+    /// Handed out, and not requested since.
+    Running { run: u32, failures: u32, cancelled: bool },
+    /// Handed out, and requested since.
+    Requested { run: u32, request: Request },
     /// Absent; only its last start is kept.
     Remembered,
 }
 
+/// The requests since the last run began, as one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) deadlines: Deadlines,
+    /// The number of the first of them (D11).
+    pub(crate) order: u64,
+}
+
+impl Request {
+    pub(crate) fn first(debounce: Debounce, now: Timestamp, order: u64) -> Self {
+        Self { deadlines: Deadlines::first(debounce, now), order }
+    }
+}
+
 impl KeyRecord {
-    pub(crate) fn new(deadlines: Deadlines, order: u64) -> Self {
-        Self {
-            phase: Phase::Waiting,
-            deadlines,
-            order,
-            position: Position { due: deadlines.due, order },
-            not_before: Timestamp::ORIGIN,
-            failures: 0,
+    pub(crate) fn new(request: Request) -> Self {
+        Self { phase: Phase::Waiting(request) }
+    }
+
+    /// Where it should be in the queue. Only what waits has a position that means something.
+    pub(crate) fn position(&self) -> Position {
+        match self.phase {
+            Phase::Waiting(Request { deadlines, order })
+            | Phase::Requested { request: Request { deadlines, order }, .. } => {
+                Position { due: deadlines.due, order }
+            }
+            Phase::Backoff { due, order, .. } => Position { due, order },
+            Phase::Parked { .. } | Phase::Running { .. } | Phase::Remembered => Position::LAST,
         }
     }
 
-    /// Its place among the keys that wait for nothing but their interval.
-    pub(crate) fn held_position(&self) -> Position {
-        Position { due: self.not_before, order: self.order }
+    /// Puts the due of what waits off until `earliest`, if it is before.
+    pub(crate) fn wait_until(&mut self, earliest: Timestamp) {
+        if let Phase::Waiting(Request { deadlines: Deadlines { due, .. }, .. })
+        | Phase::Backoff { due, .. } = &mut self.phase
+        {
+            *due = (*due).max(earliest);
+        }
     }
 
     pub(crate) fn state(&self, now: Timestamp) -> Option<KeyState> {
-        let due_in = self.position.due.saturating_since(now);
+        let due_in = |due: Timestamp| due.saturating_since(now);
         match self.phase {
             Phase::Remembered => None,
-            Phase::Running { requested, .. } => {
-                Some(KeyState::Running { requested_again: requested })
+            Phase::Running { .. } => Some(KeyState::Running { requested_again: false }),
+            Phase::Requested { .. } => Some(KeyState::Running { requested_again: true }),
+            Phase::Parked { due, failures } => {
+                Some(KeyState::Backoff { due_in: due_in(due), failures })
             }
-            Phase::Parked => Some(KeyState::Backoff {
-                due_in: self.deadlines.due.saturating_since(now),
-                failures: self.failures,
-            }),
-            Phase::Waiting | Phase::Backoff if self.position.due <= now => Some(KeyState::Ready),
-            Phase::Waiting => Some(KeyState::Waiting { due_in }),
-            Phase::Backoff => Some(KeyState::Backoff { due_in, failures: self.failures }),
+            Phase::Waiting(_) | Phase::Backoff { .. } if self.position().due <= now => {
+                Some(KeyState::Ready)
+            }
+            Phase::Waiting(Request { deadlines, .. }) => {
+                Some(KeyState::Waiting { due_in: due_in(deadlines.due) })
+            }
+            Phase::Backoff { due, failures, .. } => {
+                Some(KeyState::Backoff { due_in: due_in(due), failures })
+            }
         }
     }
 }

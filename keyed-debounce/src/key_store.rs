@@ -1,7 +1,9 @@
 use std::{ops::Deref, sync::Arc};
 
 use crate::{
-    key_table::{Chained, KeyTable, NONE},
+    due_queue::Place,
+    key_bucket::ShortHash,
+    key_table::KeyTable,
     slab::{Slab, Slot},
 };
 
@@ -40,8 +42,9 @@ pub(crate) struct KeyStore<K, V> {
 }
 
 struct Record<K, V> {
-    hash: u64,
-    next: Slot,
+    hash: ShortHash,
+    /// Where the key is in the queue. Here, since beside the hash it takes no room.
+    place: Place,
     /// Only while the key is being shared, in between two lines of `share`, it is not here.
     key: Option<Key<K>>,
     value: V,
@@ -67,15 +70,16 @@ impl<K, V> KeyStore<K, V> {
 
     /// The caller has looked: the key is not here.
     pub(crate) fn insert(&mut self, hash: u64, key: Key<K>, value: V) -> Slot {
-        let slot = self.records.insert(Record { hash, next: NONE, key: Some(key), value });
-        self.table.insert(slot, &mut self.records);
+        let hash = ShortHash::new(hash);
+        let slot =
+            self.records.insert(Record { hash, place: Place::NOWHERE, key: Some(key), value });
+        self.table.insert(hash, slot);
         slot
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<(Key<K>, V)> {
-        self.records.record(slot)?;
-        self.table.remove(slot, &mut self.records);
         let record = self.records.remove(slot)?;
+        self.table.remove(record.hash, slot);
         Some((record.key?, record.value))
     }
 
@@ -91,6 +95,16 @@ impl<K, V> KeyStore<K, V> {
         Some(shared)
     }
 
+    pub(crate) fn place(&self, slot: Slot) -> Place {
+        self.records.record(slot).map_or(Place::NOWHERE, |record| record.place)
+    }
+
+    pub(crate) fn set_place(&mut self, slot: Slot, place: Place) {
+        if let Some(record) = self.records.record_mut(slot) {
+            record.place = place;
+        }
+    }
+
     pub(crate) fn value(&self, slot: Slot) -> Option<&V> {
         Some(&self.records.record(slot)?.value)
     }
@@ -103,26 +117,6 @@ impl<K, V> KeyStore<K, V> {
 impl<K: Eq, V> KeyStore<K, V> {
     /// Calls `Eq` of the key, which may panic, and changes nothing.
     pub(crate) fn find(&self, hash: u64, key: &K) -> Option<Slot> {
-        self.table.find(hash, &self.records, |slot| self.key(slot) == Some(key))
-    }
-}
-
-impl<K, V> Chained for Slab<Record<K, V>> {
-    fn hash(&self, slot: Slot) -> u64 {
-        self.chained(slot).hash
-    }
-
-    fn next(&self, slot: Slot) -> Slot {
-        self.chained(slot).next
-    }
-
-    fn set_next(&mut self, slot: Slot, next: Slot) {
-        self.record_mut(slot).expect("a chained record is in the slab").next = next;
-    }
-}
-
-impl<K, V> Slab<Record<K, V>> {
-    fn chained(&self, slot: Slot) -> &Record<K, V> {
-        self.record(slot).expect("a chained record is in the slab")
+        self.table.find(ShortHash::new(hash), |slot| self.key(slot) == Some(key))
     }
 }

@@ -1,144 +1,91 @@
-use crate::slab::Slot;
+use std::mem;
 
-const SEGMENT: usize = 256;
+use crate::{
+    key_bucket::{Bucket, Pair, ShortHash},
+    slab::Slot,
+};
 
-/// Finds records by hash: a table of chains that run through the records.
+/// Finds records by hash: pairs of hash and slot in small tables.
 ///
-/// It grows and shrinks by one bucket at a time (linear hashing), so that no single request pays
-/// for moving a million keys while others wait for the lock (D18). The records hold the links, see
-/// [`Chained`].
+/// It grows and shrinks by one small table at a time (linear hashing), so that no single request
+/// pays for moving a million keys while others wait for the lock (D18). A pair knows its hash, so
+/// moving it does not touch the record.
 pub(crate) struct KeyTable {
-    #[expect(clippy::vec_box, reason = "growing moves pointers, not buckets")]
-    segments: Vec<Box<[u32; SEGMENT]>>,
-    buckets: usize,
+    buckets: Vec<Bucket>,
     len: usize,
 }
 
-/// No record.
-pub(crate) const NONE: Slot = Slot::MAX;
-
-/// What holds the chained records.
-pub(crate) trait Chained {
-    fn hash(&self, slot: Slot) -> u64;
-    fn next(&self, slot: Slot) -> Slot;
-    fn set_next(&mut self, slot: Slot, next: Slot);
-}
+/// How many pairs a bucket has on average before one more bucket is made.
+const CROWDED: usize = 256;
 
 impl KeyTable {
     pub(crate) const fn new() -> Self {
-        Self { segments: Vec::new(), buckets: 0, len: 0 }
+        Self { buckets: Vec::new(), len: 0 }
     }
 
     /// The first record with this hash for which `is_it` holds.
-    pub(crate) fn find(
-        &self,
-        hash: u64,
-        records: &impl Chained,
-        mut is_it: impl FnMut(Slot) -> bool,
-    ) -> Option<Slot> {
-        if self.buckets == 0 {
+    pub(crate) fn find(&self, hash: ShortHash, is_it: impl FnMut(Slot) -> bool) -> Option<Slot> {
+        if self.buckets.is_empty() {
             return None;
         }
-        let mut slot = self.head(self.bucket(hash));
-        while slot != NONE {
-            if records.hash(slot) == hash && is_it(slot) {
-                return Some(slot);
-            }
-            slot = records.next(slot);
-        }
-        None
+        self.buckets[self.bucket(hash)].find(hash, is_it)
     }
 
-    pub(crate) fn insert(&mut self, slot: Slot, records: &mut impl Chained) {
-        if self.len >= self.buckets {
-            self.add_bucket(records);
+    pub(crate) fn insert(&mut self, hash: ShortHash, slot: Slot) {
+        if self.len >= self.buckets.len() * CROWDED {
+            self.add_bucket();
         }
-        let bucket = self.bucket(records.hash(slot));
-        self.push(bucket, slot, records);
+        let bucket = self.bucket(hash);
+        self.buckets[bucket].insert(Pair { hash, slot });
         self.len += 1;
     }
 
-    pub(crate) fn remove(&mut self, slot: Slot, records: &mut impl Chained) {
-        let bucket = self.bucket(records.hash(slot));
-        let after = records.next(slot);
-        let mut before = self.head(bucket);
-        if before == slot {
-            self.set_head(bucket, after);
-        } else {
-            while records.next(before) != slot {
-                before = records.next(before);
-            }
-            records.set_next(before, after);
-        }
+    /// The caller has looked: the pair is here.
+    pub(crate) fn remove(&mut self, hash: ShortHash, slot: Slot) {
+        let bucket = self.bucket(hash);
+        self.buckets[bucket].remove(Pair { hash, slot });
         self.len -= 1;
         if self.len == 0 {
             *self = Self::new();
-        } else if self.len < self.buckets / 2 {
-            self.remove_bucket(records);
+        } else if self.len < self.buckets.len() * CROWDED / 3 {
+            self.remove_bucket();
         }
     }
 
-    fn bucket(&self, hash: u64) -> usize {
-        let base = 1 << self.buckets.ilog2();
-        #[expect(clippy::cast_possible_truncation, reason = "only the low bits choose the bucket")]
-        let hash = hash as usize;
-        let bucket = hash & (2 * base - 1);
-        if bucket < self.buckets { bucket } else { hash & (base - 1) }
+    fn bucket(&self, hash: ShortHash) -> usize {
+        let base = 1 << self.buckets.len().ilog2();
+        let bucket = hash.low_bits() & (2 * base - 1);
+        if bucket < self.buckets.len() { bucket } else { bucket & (base - 1) }
     }
 
-    /// Splits the chain of the new bucket's lower half.
-    fn add_bucket(&mut self, records: &mut impl Chained) {
-        let new = self.buckets;
-        if new == self.segments.len() * SEGMENT {
-            self.segments.push(Box::new([NONE; SEGMENT]));
+    /// Splits the lower half of the new bucket.
+    fn add_bucket(&mut self) {
+        let new = self.buckets.len();
+        self.buckets.push(Bucket::default());
+        if new > 0 {
+            let both = mem::take(&mut self.buckets[lower_half(new)]);
+            let (go, stay) = both.pairs().partition(|pair| self.bucket(pair.hash) == new);
+            self.buckets[new] = Bucket::of(go);
+            self.buckets[lower_half(new)] = Bucket::of(stay);
         }
-        self.buckets += 1;
-        if new == 0 {
+    }
+
+    /// Joins the last bucket with its lower half. One bucket stays.
+    fn remove_bucket(&mut self) {
+        if self.buckets.len() == 1 {
             return;
         }
-        let old = lower_half(new);
-        let mut slot = self.head(old);
-        self.set_head(old, NONE);
-        while slot != NONE {
-            let next = records.next(slot);
-            let bucket = self.bucket(records.hash(slot));
-            self.push(bucket, slot, records);
-            slot = next;
+        let Some(last) = self.buckets.pop() else { return };
+        let half = lower_half(self.buckets.len());
+        let half = &mut self.buckets[half];
+        *half = Bucket::of(half.pairs().chain(last.pairs()).collect());
+        if self.buckets.len() * 4 < self.buckets.capacity() {
+            self.buckets.shrink_to(self.buckets.len() * 2);
         }
-    }
-
-    /// Joins the last bucket's chain with that of its lower half.
-    fn remove_bucket(&mut self, records: &mut impl Chained) {
-        let last = self.buckets - 1;
-        let mut slot = self.head(last);
-        self.set_head(last, NONE);
-        self.buckets = last;
-        while slot != NONE {
-            let next = records.next(slot);
-            self.push(lower_half(last), slot, records);
-            slot = next;
-        }
-        // One segment is kept ahead, so that a count that sways does not allocate each time.
-        if last + SEGMENT < self.segments.len() * SEGMENT {
-            self.segments.pop();
-        }
-    }
-
-    fn push(&mut self, bucket: usize, slot: Slot, records: &mut impl Chained) {
-        records.set_next(slot, self.head(bucket));
-        self.set_head(bucket, slot);
-    }
-
-    fn head(&self, bucket: usize) -> Slot {
-        self.segments[bucket / SEGMENT][bucket % SEGMENT]
-    }
-
-    fn set_head(&mut self, bucket: usize, slot: Slot) {
-        self.segments[bucket / SEGMENT][bucket % SEGMENT] = slot;
     }
 }
 
-/// The bucket whose keys `bucket` took over when it was added.
+/// The bucket whose pairs `bucket` takes over when it is added.
 fn lower_half(bucket: usize) -> usize {
     bucket - (1 << bucket.ilog2())
 }

@@ -14,6 +14,8 @@ mod ending;
 mod hand_out;
 mod hold;
 mod intake;
+mod intervals;
+mod key_bucket;
 mod key_record;
 mod key_state;
 mod key_store;
@@ -28,6 +30,7 @@ mod run;
 pub mod schedule;
 mod scheduler;
 mod shared;
+mod shelves;
 mod slab;
 #[cfg(feature = "testing")]
 pub mod testing;

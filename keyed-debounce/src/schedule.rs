@@ -6,7 +6,7 @@
 //! [`next_wake`](Schedule::next_wake) says when to look again.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     fmt,
     hash::{BuildHasher, Hash, RandomState},
     num::NonZeroUsize,
@@ -16,8 +16,9 @@ use std::{
 
 use crate::{
     Counts, Debounce, Drain, KeyState, ScheduleError, Scheduled,
-    due_queue::{DueQueue, Position},
+    due_queue::{DueQueue, Next, Place, Position, Records},
     intake::Intake,
+    intervals::Intervals,
     key_record::{KeyRecord, Phase},
     key_store::KeyStore,
     rounds::Rounds,
@@ -55,10 +56,9 @@ pub struct Schedule<K, S = RandomState> {
     keys: KeyStore<K, KeyRecord>,
     queue: DueQueue,
     /// While all is drained: keys whose last start is too recent, by when they may start.
-    held_by_interval: DueQueue,
+    held_by_interval: BTreeMap<Position, Slot>,
     rounds: Rounds,
-    /// D16: absent keys whose last start is remembered, by until when.
-    remembered: BTreeSet<(Timestamp, Slot)>,
+    intervals: Intervals,
     running: usize,
     /// A running number for first requests and for runs.
     counter: u64,
@@ -81,9 +81,9 @@ impl<K: Hash + Eq, S: BuildHasher> Schedule<K, S> {
             intake: Intake::Open,
             keys: KeyStore::new(),
             queue: DueQueue::new(),
-            held_by_interval: DueQueue::new(),
+            held_by_interval: BTreeMap::new(),
             rounds: Rounds::new(settings.min_gap),
-            remembered: BTreeSet::new(),
+            intervals: Intervals::new(settings.min_interval),
             running: 0,
             counter: 0,
             now: Timestamp::ORIGIN,
@@ -120,18 +120,22 @@ impl<K: Hash + Eq, S: BuildHasher> Schedule<K, S> {
 
 impl<K, S> Schedule<K, S> {
     /// When to call [`pop_due`](Self::pop_due) again, if nothing else happens before: at the due
-    /// of the next key, or at the start of the next round. May be in the past. `None` if no key
-    /// waits or nothing is handed out any more.
+    /// of the next key, or at the start of the next round. `None` if no key waits or nothing is
+    /// handed out any more.
+    ///
+    /// May be in the past: then something is due, or there was more to sort out than one call does,
+    /// after hundreds of keys were put off that were to go next.
     pub fn next_wake(&self) -> Option<Timestamp> {
         match self.intake {
             Intake::Closed => None,
             Intake::Draining(Drain::All) => match self.queue.is_empty() {
                 false => Some(self.now),
-                true => self.held_by_interval.first().map(|(position, _)| position.due),
+                true => self.held_by_interval.keys().next().map(|position| position.due),
             },
-            Intake::Open | Intake::Draining(_) => {
-                self.queue.first().map(|(position, _)| self.rounds.opens(position.due))
-            }
+            Intake::Open | Intake::Draining(_) => match self.queue.next()? {
+                Next::Due(due) => Some(self.rounds.opens(due)),
+                Next::NotBefore(_) => Some(self.now),
+            },
         }
     }
 
@@ -158,13 +162,16 @@ impl<K, S> Schedule<K, S> {
             Intake::Draining(Drain::All) => {
                 self.queue.is_empty() && self.held_by_interval.is_empty()
             }
-            Intake::Draining(_) => self.queue.first().is_none_or(|(next, _)| next.due > now),
+            Intake::Draining(_) => match self.queue.next() {
+                None => true,
+                Some(Next::Due(due) | Next::NotBefore(due)) => due > now,
+            },
         }
     }
 
     /// How many keys are not absent.
     pub fn len(&self) -> usize {
-        self.keys.len() - self.remembered.len()
+        self.keys.len() - self.intervals.remembered()
     }
 
     /// Whether all keys are absent.
@@ -192,11 +199,7 @@ impl<K, S> Schedule<K, S> {
     /// Nothing wakes up for this: call it along with other calls, a few times each.
     pub fn expire(&mut self, now: Timestamp) -> Option<Forgotten<K>> {
         let now = self.advance(now);
-        let &(until, slot) = self.remembered.first()?;
-        if until > now {
-            return None;
-        }
-        self.remembered.pop_first();
+        let slot = self.intervals.expire(now)?;
         self.keys.remove(slot).map(|(key, _)| Forgotten(key))
     }
 }
@@ -255,19 +258,40 @@ impl<K, S> Schedule<K, S> {
         }
     }
 
+    /// Puts a key in the queue, not before it may start. Returns when it is due.
     fn enqueue(&mut self, slot: Slot, now: Timestamp) -> Timestamp {
+        let earliest = self.intervals.not_before(slot).max(self.rounds.earliest_due(now));
         let Some(record) = self.keys.value_mut(slot) else { return now };
-        let due = record.deadlines.due.max(record.not_before).max(self.rounds.earliest_due(now));
-        record.position = Position { due, order: record.order };
-        self.queue.insert(record.position, slot);
+        record.wait_until(earliest);
+        let due = record.position().due;
+        self.queue.insert(slot, &mut self.keys);
         due
     }
 
     fn dequeue(&mut self, slot: Slot) {
-        let Some(record) = self.keys.value(slot) else { return };
-        if self.queue.remove(record.position).is_none() {
-            self.held_by_interval.remove(record.held_position());
+        if !self.queue.remove(slot, &mut self.keys) {
+            self.held_by_interval.remove(&self.held_position(slot));
         }
+    }
+
+    /// The place of a key among those that wait for nothing but their interval.
+    fn held_position(&self, slot: Slot) -> Position {
+        let order = self.keys.value(slot).map_or(0, |record| record.position().order);
+        Position { due: self.intervals.not_before(slot), order }
+    }
+}
+
+impl<K> Records for KeyStore<K, KeyRecord> {
+    fn position(&self, slot: Slot) -> Position {
+        self.value(slot).map_or(Position::LAST, KeyRecord::position)
+    }
+
+    fn place(&self, slot: Slot) -> Place {
+        Self::place(self, slot)
+    }
+
+    fn set_place(&mut self, slot: Slot, place: Place) {
+        Self::set_place(self, slot, place);
     }
 }
 

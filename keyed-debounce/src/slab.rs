@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, mem};
 
 /// Where a record lives, until it is removed.
 pub(crate) type Slot = u32;
@@ -7,8 +7,8 @@ const CHUNK: u32 = 128;
 
 /// Records in numbered places, in chunks.
 ///
-/// Growing moves at most one chunk, never all records, and an empty chunk goes back to the allocator
-/// (D18): that is what a `Vec` of records or the crate `slab` would not do.
+/// Growing never moves a record, and an empty chunk goes back to the allocator (D18): that is what
+/// a `Vec` of records or the crate `slab` would not do.
 pub(crate) struct Slab<T> {
     /// Boxed, so that growing this list moves a pointer for each chunk.
     chunks: Vec<Option<Box<Chunk<T>>>>,
@@ -20,8 +20,15 @@ pub(crate) struct Slab<T> {
 }
 
 struct Chunk<T> {
-    places: Vec<Option<T>>,
-    free: Vec<u8>,
+    places: [Place<T>; CHUNK as usize],
+    used: u32,
+    first_free: u32,
+}
+
+enum Place<T> {
+    Record(T),
+    /// The number of the next free place.
+    Free(u32),
 }
 
 impl<T> Slab<T> {
@@ -42,17 +49,8 @@ impl<T> Slab<T> {
     pub(crate) fn insert(&mut self, record: T) -> Slot {
         let number = self.with_room.first().copied().unwrap_or_else(|| self.new_chunk());
         let chunk = self.chunks[number as usize].as_mut().expect("a chunk with room exists");
-        let place = match chunk.free.pop() {
-            Some(place) => {
-                chunk.places[usize::from(place)] = Some(record);
-                u32::from(place)
-            }
-            None => {
-                chunk.places.push(Some(record));
-                self::number(chunk.places.len()) - 1
-            }
-        };
-        if chunk.is_full() {
+        let place = chunk.insert(record);
+        if chunk.used == CHUNK {
             self.with_room.remove(&number);
         }
         self.len += 1;
@@ -62,30 +60,36 @@ impl<T> Slab<T> {
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<T> {
         let number = slot / CHUNK;
         let chunk = self.chunks.get_mut(number as usize)?.as_mut()?;
-        let place = slot % CHUNK;
-        let record = chunk.places.get_mut(place as usize)?.take()?;
-        chunk.free.push(u8::try_from(place).expect("a chunk has fewer than 256 places"));
+        let record = chunk.remove(slot % CHUNK)?;
         self.len -= 1;
-        if chunk.free.len() == chunk.places.len() {
-            self.give_back(number);
-        } else {
-            self.with_room.insert(number);
+        match chunk.used {
+            0 => self.give_back(number),
+            used if used == CHUNK - 1 => {
+                self.with_room.insert(number);
+            }
+            _ => {}
         }
         Some(record)
     }
 
     pub(crate) fn record(&self, slot: Slot) -> Option<&T> {
         let chunk = self.chunks.get((slot / CHUNK) as usize)?.as_ref()?;
-        chunk.places.get((slot % CHUNK) as usize)?.as_ref()
+        match &chunk.places[(slot % CHUNK) as usize] {
+            Place::Record(record) => Some(record),
+            Place::Free(_) => None,
+        }
     }
 
     pub(crate) fn record_mut(&mut self, slot: Slot) -> Option<&mut T> {
         let chunk = self.chunks.get_mut((slot / CHUNK) as usize)?.as_mut()?;
-        chunk.places.get_mut((slot % CHUNK) as usize)?.as_mut()
+        match &mut chunk.places[(slot % CHUNK) as usize] {
+            Place::Record(record) => Some(record),
+            Place::Free(_) => None,
+        }
     }
 
     fn new_chunk(&mut self) -> u32 {
-        let chunk = Some(Box::new(Chunk { places: Vec::new(), free: Vec::new() }));
+        let chunk = Some(Box::new(Chunk::new()));
         let number = match self.given_back.pop_first() {
             Some(number) => {
                 self.chunks[number as usize] = chunk;
@@ -115,8 +119,38 @@ impl<T> Slab<T> {
 }
 
 impl<T> Chunk<T> {
-    fn is_full(&self) -> bool {
-        self.free.is_empty() && self.places.len() == CHUNK as usize
+    fn new() -> Self {
+        let mut next = 0;
+        let places = [(); CHUNK as usize].map(|()| {
+            next += 1;
+            Place::Free(next)
+        });
+        Self { places, used: 0, first_free: 0 }
+    }
+
+    /// The caller has looked: there is a free place.
+    fn insert(&mut self, record: T) -> u32 {
+        let place = self.first_free;
+        let was = mem::replace(&mut self.places[place as usize], Place::Record(record));
+        if let Place::Free(next) = was {
+            self.first_free = next;
+        }
+        self.used += 1;
+        place
+    }
+
+    fn remove(&mut self, place: u32) -> Option<T> {
+        let here = &mut self.places[place as usize];
+        if let Place::Free(_) = here {
+            return None;
+        }
+        let was = mem::replace(here, Place::Free(self.first_free));
+        self.first_free = place;
+        self.used -= 1;
+        match was {
+            Place::Record(record) => Some(record),
+            Place::Free(_) => None,
+        }
     }
 }
 

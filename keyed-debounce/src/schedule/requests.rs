@@ -1,10 +1,10 @@
-use super::{Cancelled, Schedule, Timestamp};
+use super::{Cancelled, Position, Schedule, Timestamp};
 use crate::{
     Debounce, KeyState, ScheduleError, Scheduled,
     deadlines::Deadlines,
     hand_out::Accepted,
     intake::Intake,
-    key_record::{KeyRecord, Phase},
+    key_record::{KeyRecord, Phase, Request},
     key_store::Key,
     slab::Slot,
 };
@@ -25,22 +25,35 @@ impl<K: Eq, S> Schedule<K, S> {
         let found = self.keys.find(hash, &key);
         let phase = found.and_then(|slot| self.keys.value(slot)).map(|record| record.phase);
         match (found, phase) {
-            (Some(slot), Some(Phase::Running { run, requested, cancelled })) => {
-                self.request_during_run(slot, requested, debounce, now);
-                self.set_phase(slot, Phase::Running { run, requested: true, cancelled });
+            (Some(slot), Some(Phase::Running { run, .. })) => {
+                let request = Request::first(debounce, now, self.next_number());
+                self.set_phase(slot, Phase::Requested { run, request });
                 Ok(Accepted { how: Scheduled::AfterRun, slot, spare: Some(key) })
             }
-            (Some(slot), Some(Phase::Waiting | Phase::Backoff | Phase::Parked)) => {
-                self.join(slot, debounce, now);
+            (Some(slot), Some(Phase::Requested { run, mut request })) => {
+                request.deadlines.request(debounce, now);
+                self.set_phase(slot, Phase::Requested { run, request });
+                Ok(Accepted { how: Scheduled::AfterRun, slot, spare: Some(key) })
+            }
+            (Some(slot), Some(Phase::Waiting(request))) => {
+                self.join(slot, request, debounce, now);
+                Ok(Accepted { how: Scheduled::Joined, slot, spare: Some(key) })
+            }
+            (Some(slot), Some(Phase::Backoff { due, order, .. })) => {
+                self.bring_forward(slot, Position { due, order }, debounce, now);
                 Ok(Accepted { how: Scheduled::Joined, slot, spare: Some(key) })
             }
             _ if self.is_full() => Err(ScheduleError::Full(key)),
+            // What is parked is not met: a drain refuses requests.
             (Some(slot), _) => {
-                self.recall(slot, debounce, now);
+                self.intervals.recall(slot);
+                let request = Request::first(debounce, now, self.next_number());
+                self.set_phase(slot, Phase::Waiting(request));
+                self.enqueue(slot, now);
                 Ok(Accepted { how: Scheduled::New, slot, spare: Some(key) })
             }
             (None, _) => {
-                let record = KeyRecord::new(Deadlines::first(debounce, now), self.next_number());
+                let record = KeyRecord::new(Request::first(debounce, now, self.next_number()));
                 let slot = self.keys.insert(hash, Key::Own(key), record);
                 self.enqueue(slot, now);
                 Ok(Accepted { how: Scheduled::New, slot, spare: None })
@@ -55,11 +68,15 @@ impl<K: Eq, S> Schedule<K, S> {
         let Some(record) = self.keys.value_mut(slot) else { return nothing };
         match record.phase {
             Phase::Remembered => nothing,
-            Phase::Running { run, requested, .. } => {
-                record.phase = Phase::Running { run, requested: false, cancelled: true };
-                Cancelled { found: requested, running: true, forgotten: None }
+            Phase::Running { ref mut cancelled, .. } => {
+                *cancelled = true;
+                Cancelled { found: false, running: true, forgotten: None }
             }
-            Phase::Waiting | Phase::Backoff | Phase::Parked => {
+            Phase::Requested { run, .. } => {
+                record.phase = Phase::Running { run, failures: 0, cancelled: true };
+                Cancelled { found: true, running: true, forgotten: None }
+            }
+            Phase::Waiting(_) | Phase::Backoff { .. } | Phase::Parked { .. } => {
                 self.dequeue(slot);
                 let forgotten = self.forget(slot, now);
                 self.close_if_over(now);
@@ -75,50 +92,39 @@ impl<K: Eq, S> Schedule<K, S> {
 }
 
 impl<K, S> Schedule<K, S> {
-    /// D2, D3, D8: a request for a key that waits. A ready key stays in its place.
-    fn join(&mut self, slot: Slot, debounce: Debounce, now: Timestamp) {
-        let order = self.next_number();
-        let Some(record) = self.keys.value_mut(slot) else { return };
-        record.failures = 0;
-        if record.position.due <= now {
+    /// D2, D3: a request for a key that waits. A ready key stays in its place.
+    fn join(&mut self, slot: Slot, was: Request, debounce: Debounce, now: Timestamp) {
+        let mut request = was;
+        if request.deadlines.due <= now {
             return;
         }
-        record.deadlines.request(debounce, now);
-        if let Phase::Backoff = record.phase {
-            record.order = order;
+        request.deadlines.request(debounce, now);
+        let (due, was) = (request.deadlines.due, was.deadlines.due);
+        if due == was || due > was && self.queue.may_be_put_off(slot, &self.keys) {
+            // What is put off is often put off again: the queue looks when the old due has come.
+            self.set_phase(slot, Phase::Waiting(request));
+            self.queue.tidy(&mut self.keys);
+            return;
         }
-        record.phase = Phase::Waiting;
+        self.move_to(slot, Phase::Waiting(request), now);
+    }
+
+    /// D8: a request for a key in backoff.
+    fn bring_forward(&mut self, slot: Slot, was: Position, debounce: Debounce, now: Timestamp) {
+        if was.due <= now {
+            let Position { due, order } = was;
+            self.set_phase(slot, Phase::Backoff { due, order, failures: 0 });
+            return;
+        }
+        let mut deadlines = Deadlines::not_requested(was.due);
+        deadlines.request(debounce, now);
+        let order = self.next_number();
+        self.move_to(slot, Phase::Waiting(Request { deadlines, order }), now);
+    }
+
+    fn move_to(&mut self, slot: Slot, phase: Phase, now: Timestamp) {
         self.dequeue(slot);
-        self.enqueue(slot, now);
-    }
-
-    /// D6: a request for a key that runs.
-    fn request_during_run(
-        &mut self,
-        slot: Slot,
-        requested: bool,
-        debounce: Debounce,
-        now: Timestamp,
-    ) {
-        let order = self.next_number();
-        let Some(record) = self.keys.value_mut(slot) else { return };
-        if requested {
-            record.deadlines.request(debounce, now);
-        } else {
-            record.deadlines = Deadlines::first(debounce, now);
-            record.order = order;
-        }
-    }
-
-    /// D16: a request for an absent key whose last start is remembered.
-    fn recall(&mut self, slot: Slot, debounce: Debounce, now: Timestamp) {
-        let order = self.next_number();
-        let Some(record) = self.keys.value_mut(slot) else { return };
-        self.remembered.remove(&(record.not_before, slot));
-        *record = KeyRecord {
-            not_before: record.not_before,
-            ..KeyRecord::new(Deadlines::first(debounce, now), order)
-        };
+        self.set_phase(slot, phase);
         self.enqueue(slot, now);
     }
 }

@@ -1,8 +1,10 @@
-use std::time::Duration;
-
 use super::{Ending, Finished, Forgotten, HandOut, Schedule, Then, Ticket, Timestamp};
 use crate::{
-    Drain, deadlines::Deadlines, due_queue::Position, intake::Intake, key_record::Phase, slab::Slot,
+    Drain,
+    due_queue::{Next, Position},
+    intake::Intake,
+    key_record::Phase,
+    slab::Slot,
 };
 
 impl<K, S> Schedule<K, S> {
@@ -13,16 +15,19 @@ impl<K, S> Schedule<K, S> {
         self.close_if_over(now);
         let (position, slot) = self.next_to_go(now)?;
         let key = self.keys.share(slot)?;
-        let run = self.next_number();
+        #[expect(clippy::cast_possible_truncation, reason = "it tells the runs of a key apart")]
+        let run = self.next_number() as u32;
+        self.intervals.started(slot, now);
         let record = self.keys.value_mut(slot)?;
-        record.phase = Phase::Running { run, requested: false, cancelled: false };
-        if let Some(interval) = self.settings.min_interval {
-            record.not_before = now + interval;
-        }
+        let failures = match record.phase {
+            Phase::Backoff { failures, .. } => failures,
+            _ => 0,
+        };
+        record.phase = Phase::Running { run, failures, cancelled: false };
         self.running += 1;
         Some(HandOut {
             key,
-            attempt: record.failures.saturating_add(1),
+            attempt: failures.saturating_add(1),
             due: position.due,
             ticket: Ticket { slot, run },
         })
@@ -40,72 +45,63 @@ impl<K, S> Schedule<K, S> {
 
     fn end(&mut self, ticket: Ticket, ending: Ending, now: Timestamp) -> Finished<K> {
         let slot = ticket.slot;
-        let Some((requested, cancelled)) = self.hold_of(&ticket) else {
-            return Finished { then: Then::Forgotten, forgotten: None };
-        };
-        let Some(record) = self.keys.value_mut(slot) else {
-            return Finished { then: Then::Forgotten, forgotten: None };
+        let (delay, failures) = match self.phase_of(&ticket) {
+            Some(Phase::Requested { mut request, .. }) => {
+                self.running -= 1;
+                request.deadlines.run_ended(now, ending.delay_if_requested());
+                self.set_phase(slot, Phase::Waiting(request));
+                let due = self.enqueue(slot, now);
+                return Finished { then: Then::Requested { due }, forgotten: None };
+            }
+            Some(Phase::Running { failures, cancelled, .. }) => match ending {
+                _ if cancelled => (None, failures),
+                Ending::Done => (None, failures),
+                Ending::Deferred { delay } => (Some(delay), failures),
+                Ending::Failed { delay, .. } => (Some(delay), failures.saturating_add(1)),
+            },
+            _ => return Finished { then: Then::Forgotten, forgotten: None },
         };
         self.running -= 1;
-        if requested {
-            record.deadlines.run_ended(now, ending.delay_if_requested());
-            record.failures = 0;
-            record.phase = Phase::Waiting;
-            let due = self.enqueue(slot, now);
-            return Finished { then: Then::Requested { due }, forgotten: None };
-        }
-        let delay = match ending {
-            _ if cancelled => None,
-            Ending::Done => None,
-            Ending::Deferred { delay } => Some(delay),
-            Ending::Failed { delay, .. } => {
-                record.failures = record.failures.saturating_add(1);
-                Some(delay)
-            }
-        };
         match delay {
             None => Finished { then: Then::Forgotten, forgotten: self.forget(slot, now) },
-            Some(delay) => Finished { then: self.back_off(slot, delay, now), forgotten: None },
+            Some(delay) => {
+                Finished { then: self.back_off(slot, now + delay, failures, now), forgotten: None }
+            }
         }
     }
 
     /// Whether the key was requested since the run of `ticket` began.
     pub fn is_requested_again(&self, ticket: &Ticket) -> bool {
-        self.hold_of(ticket).is_some_and(|(requested, _)| requested)
+        matches!(self.phase_of(ticket), Some(Phase::Requested { .. }))
     }
 
     /// D7: nobody asked for the key, its outcome did.
-    fn back_off(&mut self, slot: Slot, delay: Duration, now: Timestamp) -> Then {
-        let order = self.next_number();
-        let Some(record) = self.keys.value_mut(slot) else { return Then::Forgotten };
-        record.deadlines = Deadlines::not_requested(now + delay);
-        record.order = order;
-        record.phase = Phase::Backoff;
-        let failures = record.failures;
+    fn back_off(&mut self, slot: Slot, due: Timestamp, failures: u32, now: Timestamp) -> Then {
         if self.intake.parks_failures() {
             // Each key is handed out once in a drain: this one is what is left.
-            self.set_phase(slot, Phase::Parked);
-            return Then::Backoff { due: now + delay, failures };
+            self.set_phase(slot, Phase::Parked { due, failures });
+            return Then::Backoff { due, failures };
         }
+        let order = self.next_number();
+        self.set_phase(slot, Phase::Backoff { due, order, failures });
         Then::Backoff { due: self.enqueue(slot, now), failures }
     }
 
     /// D9: nothing of the key stays, but its last start where that is needed (D16).
     pub(super) fn forget(&mut self, slot: Slot, now: Timestamp) -> Option<Forgotten<K>> {
-        let not_before = self.keys.value(slot)?.not_before;
-        if not_before > now {
+        if self.intervals.must_remember(slot, now) {
             self.set_phase(slot, Phase::Remembered);
-            self.remembered.insert((not_before, slot));
             return None;
         }
         self.keys.remove(slot).map(|(key, _)| Forgotten(key))
     }
 
-    /// Whether the run of `ticket` is on, and if so, whether its key was requested and cancelled.
-    fn hold_of(&self, ticket: &Ticket) -> Option<(bool, bool)> {
-        match self.keys.value(ticket.slot)?.phase {
-            Phase::Running { run, requested, cancelled } if run == ticket.run => {
-                Some((requested, cancelled))
+    /// The phase of the key whose run this is, if the run is on.
+    fn phase_of(&self, ticket: &Ticket) -> Option<Phase> {
+        let phase = self.keys.value(ticket.slot)?.phase;
+        match phase {
+            Phase::Running { run, .. } | Phase::Requested { run, .. } if run == ticket.run => {
+                Some(phase)
             }
             _ => None,
         }
@@ -117,12 +113,12 @@ impl<K, S> Schedule<K, S> {
             Intake::Closed => None,
             Intake::Draining(Drain::All) => self.next_of_all(now),
             Intake::Open | Intake::Draining(_) => {
-                let (position, slot) = self.queue.first()?;
-                if !self.rounds.admit(position.due, now) {
+                self.queue.tidy(&mut self.keys);
+                let Next::Due(due) = self.queue.next()? else { return None };
+                if !self.rounds.admit(due, now) {
                     return None;
                 }
-                self.queue.remove(position);
-                Some((position, slot))
+                self.queue.pop_first(&mut self.keys)
             }
         }
     }
@@ -132,19 +128,19 @@ impl<K, S> Schedule<K, S> {
         /// Keys set aside in one call: the caller comes again (D18).
         const AT_ONCE: usize = 64;
         for _ in 0..AT_ONCE {
-            let Some((position, slot)) = self.queue.first() else { break };
-            self.queue.remove(position);
-            let record = self.keys.value(slot)?;
-            if record.not_before <= now {
+            let Some((position, slot)) = self.queue.pop_first(&mut self.keys) else { break };
+            if self.intervals.not_before(slot) <= now {
                 return Some((position, slot));
             }
-            self.held_by_interval.insert(record.held_position(), slot);
+            self.held_by_interval.insert(self.held_position(slot), slot);
         }
-        let (position, slot) = self.held_by_interval.first()?;
-        if position.due > now {
+        if !self.queue.is_empty() {
             return None;
         }
-        self.held_by_interval.remove(position);
-        Some((position, slot))
+        let first = self.held_by_interval.first_entry()?;
+        if first.key().due > now {
+            return None;
+        }
+        Some(first.remove_entry())
     }
 }
