@@ -7,9 +7,12 @@ mod contenders;
 use std::{alloc::System, env};
 
 use contenders::{
-    BenchKey, Contender, delay, delay_queue::DelayQueueAndMap, moment, scan::Scan, shuffled,
+    BenchKey, Contender,
+    delay_queue::DelayQueueAndMap,
+    keys::{delay, moment, shuffled},
+    ours::Ours,
+    scan::Scan,
 };
-use keyed_debounce::schedule::Schedule;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -24,7 +27,7 @@ fn main() {
 
 fn compare<K: BenchKey>(keys: u64) {
     println!("{}", K::NAME);
-    let ours = row::<K, Schedule<K>>(keys, None);
+    let ours = row::<K, Ours<K>>(keys, None);
     row::<K, DelayQueueAndMap<K>>(keys, Some(ours));
     row::<K, Scan<K>>(keys, Some(ours));
 }

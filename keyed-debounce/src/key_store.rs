@@ -41,12 +41,14 @@ pub(crate) struct KeyStore<K, V> {
     table: KeyTable,
 }
 
+/// In this order, so that what the queue looks at, in random order, lies together.
+#[repr(C)]
 struct Record<K, V> {
+    /// Only while the key is being shared, in between two lines of `share`, it is not here.
+    key: Option<Key<K>>,
     hash: ShortHash,
     /// Where the key is in the queue. Here, since beside the hash it takes no room.
     place: Place,
-    /// Only while the key is being shared, in between two lines of `share`, it is not here.
-    key: Option<Key<K>>,
     value: V,
 }
 

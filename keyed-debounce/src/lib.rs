@@ -30,6 +30,7 @@ mod run;
 pub mod schedule;
 mod scheduler;
 mod shared;
+mod shelf_index;
 mod shelves;
 mod slab;
 #[cfg(feature = "testing")]

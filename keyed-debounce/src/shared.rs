@@ -210,7 +210,7 @@ impl<K> State<K> {
         let spent = self.waiters.take_spent();
         if !self.schedule.is_over(now) {
             let wake = self.schedule.next_wake();
-            return Wakes { one: self.waiters.head_is(wake), spent, ..Wakes::default() };
+            return Wakes { one: self.waiters.head_is(wake, now), spent, ..Wakes::default() };
         }
         let drained = self.schedule.running_len() == 0;
         Wakes { one: None, more: self.waiters.take_all(), drained, spent }

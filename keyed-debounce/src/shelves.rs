@@ -1,7 +1,8 @@
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::{
     due_queue::{Place, Position, Records},
+    shelf_index::ShelfIndex,
     slab::{Slab, Slot},
 };
 
@@ -13,7 +14,7 @@ use crate::{
 pub(crate) struct Shelves {
     shelves: Slab<Shelf>,
     /// Where each shelf begins. It ends where the next one begins.
-    begins: BTreeSet<(Position, Slot)>,
+    begins: ShelfIndex,
 }
 
 struct Shelf {
@@ -30,12 +31,12 @@ const SPARSE: usize = FULL / 8;
 
 impl Shelves {
     pub(crate) const fn new() -> Self {
-        Self { shelves: Slab::new(), begins: BTreeSet::new() }
+        Self { shelves: Slab::new(), begins: ShelfIndex::new() }
     }
 
     /// Where the first shelf begins.
     pub(crate) fn begin(&self) -> Option<Position> {
-        self.begins.first().map(|&(begin, _)| begin)
+        self.begins.first().map(|(begin, _)| begin)
     }
 
     /// Puts a key away that does not leave before the first shelf begins.
@@ -60,17 +61,23 @@ impl Shelves {
     }
 
     /// Puts keys, in order, where they belong. What finds no room there goes on a shelf together,
-    /// where the later ones have been put off, so to speak: so no shelf is split for this.
+    /// as if the later ones had been put off: so no shelf is split for this.
     pub(crate) fn put_back(&mut self, keys: Vec<(Position, Slot)>, records: &mut impl Records) {
         let mut left = Vec::new();
-        for (position, slot) in keys {
+        let mut keys = keys.into_iter().peekable();
+        while let Some(&(position, _)) = keys.peek() {
             let number = self.at(position);
+            let end = self.end_of(number);
             let shelf = self.shelf(number);
-            if shelf.slots.len() < FULL {
-                shelf.push(position, slot);
-                records.set_place(slot, Place::shelf(number));
-            } else {
-                left.push((position, slot));
+            while let Some((position, slot)) =
+                keys.next_if(|(key, _)| end.is_none_or(|end| *key < end))
+            {
+                if shelf.slots.len() < FULL {
+                    shelf.push(position, slot);
+                    records.set_place(slot, Place::shelf(number));
+                } else {
+                    left.push((position, slot));
+                }
             }
         }
         self.add(left, records);
@@ -97,8 +104,7 @@ impl Shelves {
 
     /// The shelf for a key with this position.
     fn at(&self, position: Position) -> Slot {
-        let at = self.begins.range(..=(position, Slot::MAX)).next_back();
-        at.expect("it is not before the first shelf").1
+        self.begins.at(position).expect("it is not before the first shelf").1
     }
 
     fn shelf(&mut self, number: Slot) -> &mut Shelf {
@@ -137,21 +143,21 @@ impl Shelves {
 
     fn end_of(&mut self, number: Slot) -> Option<Position> {
         let begin = self.shelf(number).begin;
-        self.begins.range((begin, number)..).nth(1).map(|&(end, _)| end)
+        self.begins.after((begin, number)).map(|(end, _)| end)
     }
 
     fn join_next(&mut self, number: Slot, records: &mut impl Records) {
         let shelf = self.shelf(number);
         let (begin, len) = (shelf.begin, shelf.slots.len());
-        let next = self.begins.range((begin, number)..).nth(1).copied();
+        let next = self.begins.after((begin, number));
         let room = next.map_or(0, |(_, next)| FULL - self.shelf(next).slots.len());
         if len > 0 && room < FULL / 2 {
             return;
         }
-        self.begins.remove(&(begin, number));
+        self.begins.remove((begin, number));
         let few = self.shelves.remove(number);
         let (Some(few), Some((next_begin, next))) = (few, next.filter(|_| len > 0)) else { return };
-        self.begins.remove(&(next_begin, next));
+        self.begins.remove((next_begin, next));
         self.begins.insert((begin, next));
         for &slot in &few.slots {
             records.set_place(slot, Place::shelf(next));

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, mem, task::Waker};
+use std::{collections::BTreeMap, mem, task::Waker, time::Duration};
 
 use crate::timestamp::Timestamp;
 
@@ -56,17 +56,29 @@ impl Waiters {
     }
 
     /// Something may be found at `wake`. Returns whom to wake, so that somebody looks by then.
+    ///
+    /// A keeper that should have looked a second ago and did not is passed over: it may belong to a
+    /// future that nobody polls any more.
     #[must_use]
-    pub(crate) fn head_is(&mut self, wake: Option<Timestamp>) -> Option<Waker> {
+    pub(crate) fn head_is(&mut self, wake: Option<Timestamp>, now: Timestamp) -> Option<Waker> {
+        const LATE: Duration = Duration::from_secs(1);
         let wake = wake?;
+        let is_late = self.armed.is_some_and(|armed| armed + LATE <= now);
         let keeper = match self.keeper {
+            Some(keeper) if is_late => self.after(keeper)?,
             Some(_) if self.armed.is_some_and(|armed| armed <= wake) => return None,
             Some(keeper) => keeper,
             None => *self.waiting.first_key_value()?.0,
         };
         self.keeper = Some(keeper);
-        self.armed = Some(wake);
+        self.armed = Some(wake.max(now));
         self.waiting.get(&keeper).cloned()
+    }
+
+    /// The next in line, and after the last the first.
+    fn after(&self, id: u64) -> Option<u64> {
+        let after = self.waiting.range(id + 1..).next();
+        after.or_else(|| self.waiting.first_key_value()).map(|(&id, _)| id)
     }
 
     /// Everybody, to be told once that nothing will come.

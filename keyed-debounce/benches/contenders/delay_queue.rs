@@ -10,14 +10,14 @@ use tokio::{
 };
 use tokio_util::time::{DelayQueue, delay_queue};
 
-use super::{BenchKey, Contender};
+use super::{BenchKey, Contender, Hasher};
 
 /// `tokio_util::time::DelayQueue` for the times and a `HashMap` to find what to reset.
 pub(crate) struct DelayQueueAndMap<K> {
     runtime: Runtime,
     origin: Instant,
     queue: DelayQueue<K>,
-    keys: HashMap<K, delay_queue::Key>,
+    keys: HashMap<K, delay_queue::Key, Hasher>,
 }
 
 impl<K: BenchKey> Contender<K> for DelayQueueAndMap<K> {
@@ -32,7 +32,7 @@ impl<K: BenchKey> Contender<K> for DelayQueueAndMap<K> {
         let entered = runtime.enter();
         let origin = Instant::now();
         drop(entered);
-        Self { runtime, origin, queue: DelayQueue::new(), keys: HashMap::new() }
+        Self { runtime, origin, queue: DelayQueue::new(), keys: HashMap::default() }
     }
 
     fn request(&mut self, key: K, delay: Duration, now: Duration) {

@@ -6,9 +6,16 @@ pub(crate) mod keys;
 pub(crate) mod ours;
 pub(crate) mod scan;
 
-use std::time::Duration;
+use std::{
+    hash::{BuildHasherDefault, DefaultHasher},
+    time::Duration,
+};
 
-pub(crate) use keys::{BenchKey, delay, moment, shuffled};
+pub(crate) use keys::BenchKey;
+
+/// The standard library's hasher without its random seed: tables then grow with the same request in
+/// each round.
+pub(crate) type Hasher = BuildHasherDefault<DefaultHasher>;
 
 /// A queue of keys that are due later. Time is what the caller says, counted from the start.
 pub(crate) trait Contender<K> {

@@ -5,13 +5,15 @@ use keyed_debounce::{
     schedule::{Ending, Schedule, Settings, Timestamp},
 };
 
-use super::{BenchKey, Contender};
+use super::{BenchKey, Contender, Hasher};
 
-impl<K: BenchKey> Contender<K> for Schedule<K> {
+pub(crate) type Ours<K> = Schedule<K, Hasher>;
+
+impl<K: BenchKey> Contender<K> for Ours<K> {
     const NAME: &'static str = "keyed-debounce";
 
     fn new() -> Self {
-        Self::new(Settings::default())
+        Self::with_hasher(Settings::default(), Hasher::default())
     }
 
     fn request(&mut self, key: K, delay: Duration, now: Duration) {
@@ -22,10 +24,13 @@ impl<K: BenchKey> Contender<K> for Schedule<K> {
     fn take_and_finish(&mut self, now: Duration) -> usize {
         let now = Timestamp::from_origin(now);
         let mut taken = 0;
-        while let Some(run) = self.pop_due(now) {
-            self.finish(run.ticket, Ending::Done, now);
-            taken += 1;
+        loop {
+            if let Some(run) = self.pop_due(now) {
+                self.finish(run.ticket, Ending::Done, now);
+                taken += 1;
+            } else if self.next_wake().is_none_or(|wake| wake > now) {
+                return taken;
+            }
         }
-        taken
     }
 }

@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 
-use super::{BenchKey, Contender};
+use super::{BenchKey, Contender, Hasher};
 
 /// A map of times that a loop scans each second for what is due.
 pub(crate) struct Scan<K: BenchKey> {
-    keys: DashMap<K, Waiting>,
+    keys: DashMap<K, Waiting, Hasher>,
 }
 
 struct Waiting {
@@ -20,7 +20,7 @@ impl<K: BenchKey> Contender<K> for Scan<K> {
     const STEP: Duration = Duration::from_secs(1);
 
     fn new() -> Self {
-        Self { keys: DashMap::new() }
+        Self { keys: DashMap::default() }
     }
 
     fn request(&mut self, key: K, delay: Duration, now: Duration) {
