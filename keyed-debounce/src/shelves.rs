@@ -60,24 +60,31 @@ impl Shelves {
         self.add(keys.into(), records);
     }
 
-    /// Puts keys, in order, where they belong. What finds no room there goes on a shelf together,
-    /// as if the later ones had been put off: so no shelf is split for this.
+    /// Puts keys, in order, where they belong. After a few shelves were full, what finds no room goes
+    /// on a shelf together, as if the later ones had been put off.
     pub(crate) fn put_back(&mut self, keys: Vec<(Position, Slot)>, records: &mut impl Records) {
+        let mut splits = 4;
         let mut left = Vec::new();
         let mut keys = keys.into_iter().peekable();
         while let Some(&(position, _)) = keys.peek() {
             let number = self.at(position);
             let end = self.end_of(number);
             let shelf = self.shelf(number);
-            while let Some((position, slot)) =
-                keys.next_if(|(key, _)| end.is_none_or(|end| *key < end))
-            {
-                if shelf.slots.len() < FULL {
+            let is_here = |(position, _): &(Position, Slot)| end.is_none_or(|end| *position < end);
+            if shelf.slots.len() < FULL {
+                while shelf.slots.len() < FULL
+                    && let Some((position, slot)) = keys.next_if(is_here)
+                {
                     shelf.push(position, slot);
                     records.set_place(slot, Place::shelf(number));
-                } else {
-                    left.push((position, slot));
                 }
+            } else if splits > 0 {
+                splits -= 1;
+                let mut here = shelf.keys(records);
+                here.sort_unstable();
+                self.keep(number, here, FULL / 2, records);
+            } else {
+                left.extend(keys.next_if(is_here));
             }
         }
         self.add(left, records);
@@ -130,12 +137,26 @@ impl Shelves {
         keys.sort_unstable();
         let here = keys.partition_point(|(position, _)| end.is_none_or(|end| *position < end));
         if here < keys.len() {
-            self.put_back(keys.split_off(here), records);
+            let put_off = keys.split_off(here);
+            self.keep(number, keys, here, records);
+            self.put_back(put_off, records);
         } else {
             let before = keys.partition_point(|(position, _)| *position < for_key);
             let stay = if before >= FULL - SPARSE { before.min(FULL - 1) } else { FULL / 2 };
-            self.add(keys.split_off(stay), records);
+            self.keep(number, keys, stay, records);
         }
+    }
+
+    /// Leaves so many of a shelf's keys there, which are in order. The others go on a shelf of their
+    /// own.
+    fn keep(
+        &mut self,
+        number: Slot,
+        mut keys: Vec<(Position, Slot)>,
+        stay: usize,
+        records: &mut impl Records,
+    ) {
+        self.add(keys.split_off(stay), records);
         let shelf = self.shelf(number);
         shelf.slots = slots(&keys);
         shelf.latest = keys.last().map_or(shelf.begin, |(position, _)| *position);

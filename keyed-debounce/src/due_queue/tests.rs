@@ -159,7 +159,7 @@ impl Pair {
     fn step<R>(&mut self, step: impl FnOnce(&mut DueQueue, &mut Keys) -> R) -> R {
         self.keys.looks.set(0);
         let result = step(&mut self.queue, &mut self.keys);
-        assert!(self.keys.looks.get() <= 2048, "{} looks", self.keys.looks.get());
+        assert!(self.keys.looks.get() <= 4096, "{} looks", self.keys.looks.get());
         result
     }
 

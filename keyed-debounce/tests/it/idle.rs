@@ -85,3 +85,25 @@ async fn there_is_no_stampede() {
     let polls = polls.load(Ordering::SeqCst);
     assert!(polls <= 3 * 1000 + 16, "{polls}");
 }
+
+/// D13: that thousands of keys were put off, the last first, wakes nobody when the old dues come.
+#[tokio::test(start_paused = true)]
+async fn no_wake_up_at_dues_that_were_put_off() {
+    bounded();
+    let queue = KeyedDebouncer::new();
+    let polls = waiters(&queue, 2);
+    let quiet = Debounce::new(secs(120), secs(3600));
+    for key in 0..5000 {
+        queue.schedule(key, quiet).unwrap();
+    }
+    sleep(secs(100)).await;
+    for key in (0..5000).rev() {
+        queue.schedule(key, quiet).unwrap();
+    }
+    sleep(secs(1)).await;
+    polls.store(0, Ordering::SeqCst);
+    sleep(secs(60)).await;
+    assert_eq!(polls.load(Ordering::SeqCst), 0);
+    sleep(secs(60)).await;
+    assert!(queue.is_empty());
+}
