@@ -6,9 +6,7 @@ pub(crate) struct ShortHash(u32);
 
 impl ShortHash {
     pub(crate) fn new(hash: u64) -> Self {
-        let spread = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        #[expect(clippy::cast_possible_truncation, reason = "the upper half of 64 bits")]
-        Self(spread as u32)
+        Self((hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32)
     }
 
     /// Chooses the bucket.
@@ -18,9 +16,7 @@ impl ShortHash {
 
     /// Chooses the place in the bucket: a number below `places`, by the high bits.
     fn scaled(self, places: usize) -> usize {
-        #[expect(clippy::cast_possible_truncation, reason = "it is below `places`")]
-        let place = ((u64::from(self.0) * places as u64) >> 32) as usize;
-        place
+        ((u64::from(self.0) * places as u64) >> 32) as usize
     }
 }
 

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the delay queue lives by tokio's clock, paused here"
+)]
+
 use std::{
     collections::{HashMap, hash_map::Entry},
     task::{Context, Poll, Waker},
