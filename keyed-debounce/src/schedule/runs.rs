@@ -10,6 +10,9 @@ use crate::{
 impl<K, S> Schedule<K, S> {
     /// Takes the next key that is due at `now`, if there is one. Its run is on from then until
     /// [`finish`](Self::finish).
+    ///
+    /// `None` also where there is more to sort out than one call does: as long as
+    /// [`next_wake`](Self::next_wake) is not after `now`, call again.
     pub fn pop_due(&mut self, now: Timestamp) -> Option<HandOut<K>> {
         let now = self.advance(now);
         self.close_if_over(now);
