@@ -6,9 +6,11 @@ use std::{
         atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use keyed_debounce::{Debounce, Drain, KeyedDebouncer, Outcome, Run};
+use tokio::time::timeout;
 
 use crate::sim::secs;
 
@@ -69,6 +71,66 @@ fn requests_from_plain_threads_are_never_lost() {
     let left = runtime.block_on(queue.drain(Drain::Ready, secs(60)));
     runtime.block_on(runner).unwrap();
     assert_eq!((left.running, left.ready, left.waiting), (0, 0, 0));
+    for key in 0..KEYS {
+        let (requested, served) = (&requested[key], &served[key]);
+        assert_eq!(requested.load(Ordering::SeqCst), served.load(Ordering::SeqCst), "{key}");
+    }
+}
+
+/// D4, D19: calls of `next` that are dropped all the time, beside threads that request and cancel:
+/// what was requested last is run, whoever gave up meanwhile.
+#[test]
+fn dropped_waiters_and_cancels_lose_no_request() {
+    let queue = KeyedDebouncer::<usize>::new();
+    let requested: Arc<Vec<AtomicU32>> = Arc::new((0..KEYS).map(|_| AtomicU32::new(0)).collect());
+    let served: Arc<Vec<AtomicU32>> = Arc::new((0..KEYS).map(|_| AtomicU32::new(0)).collect());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .unwrap();
+    let waiters: Vec<_> = (0..4)
+        .map(|_| {
+            let (queue, requested) = (queue.clone(), Arc::clone(&requested));
+            let served = Arc::clone(&served);
+            runtime.spawn(async move {
+                loop {
+                    // How long it really waits does not matter: some give up, some do not.
+                    let Ok(next) = timeout(Duration::from_micros(50), queue.next()).await else {
+                        continue;
+                    };
+                    let Ok(run) = next else { return };
+                    let version = requested[*run.key()].load(Ordering::SeqCst);
+                    served[*run.key()].store(version, Ordering::SeqCst);
+                    run.finish(Outcome::Done);
+                }
+            })
+        })
+        .collect();
+    let producers: Vec<_> = (0..4)
+        .map(|thread| {
+            let (queue, requested) = (queue.clone(), Arc::clone(&requested));
+            thread::spawn(move || {
+                // Each has keys of its own, so that the last that happens to a key is a request.
+                for step in 0..4000_usize {
+                    let key = (step * 4 + thread) % KEYS;
+                    if step % 5 == 0 {
+                        queue.cancel(&key);
+                    }
+                    requested[key].fetch_add(1, Ordering::SeqCst);
+                    queue.schedule(key, Debounce::immediate()).unwrap();
+                }
+            })
+        })
+        .collect();
+    for producer in producers {
+        producer.join().unwrap();
+    }
+    let left = runtime.block_on(queue.drain(Drain::Ready, secs(60)));
+    for waiter in waiters {
+        runtime.block_on(waiter).unwrap();
+    }
+    assert_eq!(left.total(), 0);
     for key in 0..KEYS {
         let (requested, served) = (&requested[key], &served[key]);
         assert_eq!(requested.load(Ordering::SeqCst), served.load(Ordering::SeqCst), "{key}");
