@@ -1,7 +1,7 @@
 //! The relay under load: 200 clients, 10,000 events of 1,000 repositories, on 50 git servers, beside an idle relay in the
 //! same run.
 //!
-//! Run with: `cargo bench -p ngit-adapter --bench load`
+//! Run with: `cargo bench -p ngit-adapter --bench load`, or, for ten percent of it, `... --bench load -- 10`
 //!
 //! It ends with an error if an event was lost or refused, if a git server got more than it should, or if the memory grew
 //! while the load was even.
@@ -54,16 +54,18 @@ const RUSH: Plan = Plan { over: None, delay_secs: 3_600, drain: Duration::ZERO, 
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime can be made");
-    let [idle, load, rush] = [IDLE, LOAD, RUSH].map(|plan| runtime.block_on(run(plan)));
+    let percent = std::env::args().find_map(|it| it.parse().ok()).unwrap_or(100);
+    let [even, fast] = [LOAD, RUSH].map(|plan| scaled(plan, percent));
+    let [idle, load, rush] = [IDLE, even, fast].map(|plan| runtime.block_on(run(plan)));
     println!("| | events | in | p50 of OK | p99 of OK | p50 to idle | p99 to idle | fetches |");
     println!("|---|---|---|---|---|---|---|---|");
     row("idle, 1 client", &idle, &idle);
-    row("even, 200 clients", &load, &idle);
-    row("as fast as it goes, 200 clients", &rush, &idle);
+    row(&format!("even, {} clients", even.clients), &load, &idle);
+    row(&format!("as fast as it goes, {} clients", fast.clients), &rush, &idle);
     println!();
     let mut faults = Vec::new();
     for (name, plan, report) in
-        [("idle", IDLE, &idle), ("even", LOAD, &load), ("fast", RUSH, &rush)]
+        [("idle", IDLE, &idle), ("even", even, &load), ("fast", fast, &rush)]
     {
         faults.extend(wrong(name, plan, report));
     }
@@ -83,6 +85,12 @@ fn main() -> ExitCode {
         eprintln!("FAULT {fault}");
     }
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn scaled(plan: Plan, percent: usize) -> Plan {
+    let some = |of: usize| (of * percent / 100).max(1);
+    let (clients, repositories) = (some(plan.clients), some(plan.repositories));
+    Plan { clients, repositories, domains: some(plan.domains), ..plan }
 }
 
 fn row(name: &str, report: &Report, idle: &Report) {
