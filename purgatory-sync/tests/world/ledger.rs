@@ -460,6 +460,7 @@ impl Ledger {
 
     /// Every promise is kept, and whoever waits has a reason to.
     pub(crate) fn check(&mut self) {
+        self.ids.retain(|_, id| !id.is_forgotten());
         let repos: Vec<usize> = self.ids.keys().copied().collect();
         for repo in repos {
             let id = &self.ids[&repo];
@@ -556,6 +557,15 @@ impl Ledger {
         self.ids.get(&repo).is_some_and(|id| {
             id.pass.is_some() || !id.requests.is_empty() || id.last.as_ref().is_some_and(next)
         })
+    }
+}
+
+impl IdSeen {
+    /// Whether nothing is known of it that matters: neither waits nor runs.
+    fn is_forgotten(&self) -> bool {
+        let next = self.last.as_ref().is_some_and(|last| last.next.is_some());
+        let waits = next || self.maybe.is_some() || !self.requests.is_empty();
+        !waits && self.pass.is_none() && self.calls == 0
     }
 }
 

@@ -36,6 +36,9 @@ const LOOK: u64 = 5_000;
 /// How long the engine may need to find out that nothing is held any more.
 const TO_THE_END: u64 = 120_000;
 
+/// After so long a host is forgotten that was asked and is not any more.
+const FORGOTTEN: Duration = Duration::from_secs(3 * 3_600);
+
 /// What was seen in a story.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
@@ -47,9 +50,22 @@ pub(crate) struct Seen {
 
 /// Tells a story. The error says which rule was broken, and when.
 pub(crate) fn tell(story: &Story, fault: Option<Fault>) -> Result<Seen, String> {
-    let world = World::new(story, patience(story), fault);
+    tell_with(story, fault, patience(story), None)
+}
+
+/// Tells a story in which an event may wait for so long, and what takes long to check is checked so often.
+pub(crate) fn tell_with(
+    story: &Story,
+    fault: Option<Fault>,
+    patience: u64,
+    every: Option<u64>,
+) -> Result<Seen, String> {
+    let world = World::new(story, patience, fault);
     let acts = unrolled(story);
+    let hosts = story.hosts.len();
     let mut teller = Teller {
+        hosts,
+        every,
         rules: &story.rules,
         world: &world,
         acts,
@@ -121,6 +137,9 @@ struct Teller<'a> {
     calm: u64,
     crowds: usize,
     fault: Option<Fault>,
+    hosts: usize,
+    /// How often everything is checked, if not in every instant.
+    every: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,14 +191,17 @@ impl Teller<'_> {
     /// Waits for the next act, and checks every instant in which something happens once it is over.
     async fn pass_time(&self, engine: &Engine) -> Option<End> {
         let now = self.world.state().now();
-        let next = self.acts.front().map_or(u64::MAX, |(at, _)| *at).min(now + LOOK);
+        let next =
+            self.acts.front().map_or(u64::MAX, |(at, _)| *at).min(now + self.every.unwrap_or(LOOK));
         select! {
             biased;
             () = self.world.dying.notified() => return Some(End::Dies),
-            () = self.world.stirred.notified() => {}
+            () = self.world.stirred.notified(), if self.every.is_none() => {}
             () = sleep(Duration::from_millis(next - now)) => {
                 self.world.stir();
-                return None;
+                if self.every.is_none() || self.acts.front().is_some_and(|(at, _)| *at <= next) {
+                    return None;
+                }
             }
         }
         let now = self.world.state().now();
@@ -304,6 +326,9 @@ impl Teller<'_> {
             }
         }
         self.check_memory(&engine);
+        if self.every.is_some() {
+            self.check_forgetting(&engine).await;
+        }
         let before = Instant::now();
         engine.sync.shutdown().await;
         if before.elapsed() > Duration::ZERO {
@@ -311,6 +336,15 @@ impl Teller<'_> {
                 .state()
                 .ledger
                 .wrong(|| "P15: the shutdown of an idle engine takes time".into());
+        }
+    }
+
+    /// L12: in time every host is forgotten.
+    async fn check_forgetting(&self, engine: &Engine) {
+        sleep(FORGOTTEN).await;
+        let domains = engine.throttle.domains();
+        if domains > 0 {
+            self.world.state().ledger.wrong(|| format!("L12: {domains} hosts are remembered"));
         }
     }
 
@@ -325,7 +359,7 @@ impl Teller<'_> {
         if waiters > 0 {
             state.ledger.wrong(|| format!("L12: {waiters} wait in lines, for nothing"));
         }
-        for number in 0..4 {
+        for number in 0..self.hosts {
             let domain = host_name(number).parse().expect("it is a domain");
             if let Some(counts) = engine.throttle.counts(&domain)
                 && counts.in_flight > 0

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the world reads the paused clock and lets it pass")]
 #![allow(missing_docs, reason = "tests")]
 
+mod day;
 mod faults;
 mod ledger;
 mod life;
@@ -14,6 +15,7 @@ mod telling;
 mod world;
 
 use faults::Fault;
+use life::tell_with;
 use replay::{how_many, only, secs, story, tell_number, tell_or_shrink};
 
 /// P1-P15, D4-D9, L1-L12: random stories, each told with everything checked at every instant.
@@ -70,4 +72,22 @@ fn every_fault_is_found() {
         }
     }
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// P1-P15, D4, D9, L1-L12: a day with 10,000 identifiers on 300 hosts, a burst, two restarts and two crashes. What can be had is
+/// had within the hour, what cannot expires, and at the end nothing is remembered.
+#[test]
+fn a_day_with_ten_thousand_identifiers_on_three_hundred_hosts() {
+    let story = day::day(10_000, 300);
+    let (hour, ten_seconds) = (3_600_000, 10_000);
+    match tell_with(&story, None, hour, Some(ten_seconds)) {
+        Ok(seen) => println!(
+            "{} lives, {} passes, {} requests; the longest wait of an event whose data could be had was {} s",
+            seen.lives,
+            seen.passes,
+            seen.fetches,
+            secs(seen.longest_wait)
+        ),
+        Err(violation) => panic!("{violation}"),
+    }
 }

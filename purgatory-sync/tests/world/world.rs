@@ -204,6 +204,9 @@ impl State {
             return false;
         };
         let gone = events.remove(0);
+        if events.is_empty() {
+            self.held.remove(&repo);
+        }
         self.reachable.remove(&gone.number);
         true
     }
@@ -233,8 +236,7 @@ impl State {
     }
 
     pub(crate) fn repos_held(&self) -> Vec<usize> {
-        let held = self.held.iter().filter(|(_, events)| !events.is_empty());
-        held.map(|(repo, _)| *repo).collect()
+        self.held.keys().copied().collect()
     }
 
     pub(crate) fn next_trouble(&mut self, call: Call) -> Option<Trouble> {
@@ -325,6 +327,9 @@ impl State {
         self.reachable.remove(&event);
         let Some(events) = self.held.get_mut(&repo) else { return };
         events.retain(|other| other.number != event);
+        if events.is_empty() {
+            self.held.remove(&repo);
+        }
         if !self.saved.contains(&event) {
             self.ledger.wrong(|| format!("P8: event {event} goes and was not saved"));
         }
@@ -351,9 +356,10 @@ impl State {
     pub(crate) fn has(&self, place: Place, repo: usize, oids: &[Oid]) -> Vec<Oid> {
         let Place::At { host, copy } = place else { return Vec::new() };
         let bits = self.hosts[host].has[copy];
-        let all = (0..crate::story::OBJECTS).filter(|bit| bits >> bit & 1 == 1);
-        let all: Vec<Oid> = all.map(|bit| object(repo, bit)).collect();
-        oids.iter().filter(|oid| all.contains(oid)).copied().collect()
+        let has = |oid: &Oid| {
+            (0..crate::story::OBJECTS).any(|bit| bits >> bit & 1 == 1 && object(repo, bit) == *oid)
+        };
+        oids.iter().filter(|oid| has(oid)).copied().collect()
     }
 
     // What is checked when an instant is over.
