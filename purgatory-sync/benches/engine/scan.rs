@@ -45,7 +45,7 @@ pub(crate) async fn run(count: usize, domains: usize) -> Duration {
         let url = format!("https://host{}.example/{number}/0.git", number % domains);
         purgatory.announced.insert(id, vec![url]);
     }
-    let began = std::time::Instant::now();
+    let began = crate::Work::begins();
     for number in 0..count {
         let id = number.to_string();
         let pull_request =
@@ -76,7 +76,7 @@ pub(crate) async fn run(count: usize, domains: usize) -> Duration {
         }
     }
     assert!(purgatory.pull_requests.is_empty());
-    began.elapsed()
+    began.so_far()
 }
 
 impl Purgatory {
