@@ -32,9 +32,17 @@ enum Span {
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Step {
     Advance(Span),
-    Request { key: u16, quiet: Span, max_wait: Span },
+    Request {
+        key: u16,
+        quiet: Span,
+        max_wait: Span,
+    },
     /// Hundreds of keys, so that the line of those who are next is not all there is.
-    RequestMany { first: u8, step: u8, quiet: Span },
+    RequestMany {
+        first: u8,
+        step: u8,
+        quiet: Span,
+    },
     Take(u8),
     Done(u8),
     Retry(u8),
@@ -74,10 +82,13 @@ impl Pair {
             }
             Step::RequestMany { first, step, quiet } => {
                 for number in 0..KEYS / 2 {
-                    let quiet = quiet.duration().saturating_add(Duration::from_nanos(
-                        u64::from(number) * u64::from(step),
-                    ));
-                    self.request((u16::from(first) + number) % KEYS, Debounce::new(quiet, Duration::MAX));
+                    let quiet = quiet
+                        .duration()
+                        .saturating_add(Duration::from_nanos(u64::from(number) * u64::from(step)));
+                    self.request(
+                        (u16::from(first) + number) % KEYS,
+                        Debounce::new(quiet, Duration::MAX),
+                    );
                 }
             }
             Step::Take(count) => (0..count % 32).for_each(|_| self.take()),
@@ -126,7 +137,7 @@ impl Pair {
         let ending = Ending::new(outcome, attempt, &Exponential::DEFAULT, 0);
         self.real.finish(ticket, ending, self.now);
         self.model.finish(&key, ending, self.now);
-        self.compare_key(key);
+        self.compare_key(*key);
         self.real.expire(self.now);
     }
 
