@@ -18,6 +18,8 @@ const RESTORE: u64 = 500;
 const RESTORE_STEP: u64 = 100;
 /// A permit may be in hand for so long while a slow store is looked at.
 const LEAVE_GRACE: u64 = 100;
+/// How long a pass that waits may take to look after something changed.
+const LOOK_GAP: u64 = 100;
 /// More calls than this for one identifier in one instant are a pass that spins.
 const SPIN: u32 = 2_000;
 
@@ -50,6 +52,8 @@ pub(crate) struct IdSeen {
     calls_at: (u64, u32),
     /// Words of change, for a release that brought nothing.
     words: u64,
+    /// When the last one came that the engine took.
+    word_at: u64,
     fruitless: Option<(Vec<u64>, Vec<Oid>, u64)>,
 }
 
@@ -135,6 +139,7 @@ impl Ledger {
         let now = self.now;
         let id = self.ids.entry(repo).or_default();
         id.words += 1;
+        id.word_at = now;
         let (mut earliest, mut latest) = (now + quiet, now + max_wait);
         if let (None, Some(Last { next: Some((next, _)), .. })) = (&id.pass, &id.last) {
             earliest = earliest.min(*next);
@@ -492,6 +497,12 @@ impl Ledger {
     fn check_wait(&mut self, repo: usize) {
         let pass = self.ids[&repo].pass.as_ref().expect("the caller looked");
         let name = repo_name(repo);
+        let word_at = self.ids[&repo].word_at;
+        if word_at > pass.looking && self.now > word_at + LOOK_GAP {
+            return self.wrong(|| {
+                format!("P2: the pass of {name:?} waits, and does not look at what is new")
+            });
+        }
         let open = pass.open();
         if open.is_empty() {
             return self
