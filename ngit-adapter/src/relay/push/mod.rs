@@ -7,9 +7,11 @@
 mod advertisement;
 mod body;
 mod commands;
+mod outcome;
 mod packets;
 mod receive;
 mod report;
 mod rightful;
+mod take;
 
 pub(super) use receive::{advertise, receive};
