@@ -115,6 +115,11 @@ impl Bench {
             })
         };
         let ours = rounds(20, &mut |refs| self.apply(&ours_id, refs));
+        let unlisted_id = id(3);
+        self.give(&unlisted_id, self.pack());
+        let list = self.repositories.path(&unlisted_id).join("ngit-packs");
+        std::fs::remove_file(list).expect("it was there");
+        let unlisted = rounds(20, &mut |refs| self.apply(&unlisted_id, refs));
         let by_stdin = rounds(20, &mut |refs| {
             let lines: String =
                 refs.iter().map(|(name, oid)| format!("update {name} {oid}\n")).collect();
@@ -126,6 +131,7 @@ impl Bench {
             }
         });
         row("apply_state, with its checks", ours, ours);
+        row("apply_state, where packs went: git looks", unlisted, ours);
         row("git update-ref --stdin", by_stdin, ours);
         row("100 times git update-ref", by_each, ours);
     }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::RepositoryError;
+use super::{RepositoryError, durable, pack_list};
 
 /// A pack that passed all checks, in a quarantine folder.
 #[derive(Clone, Debug)]
@@ -20,12 +20,16 @@ pub struct CheckedPack {
     pub stands_alone: bool,
 }
 
-/// Puts the pack into the repository at `path`, which is locked. The index goes last: without it git sees no pack.
+/// Puts the pack into the repository at `path`, which is locked. The index goes last: without it git sees no pack. It is
+/// flushed when this returns.
 pub(crate) fn link(pack: &CheckedPack, path: &Path) -> Result<(), RepositoryError> {
     let folder = path.join("objects/pack");
+    let name = pack.pack.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     let linked = fs::create_dir_all(&folder)
         .and_then(|()| link_file(&pack.pack, &folder))
-        .and_then(|()| link_file(&pack.index, &folder));
+        .and_then(|()| link_file(&pack.index, &folder))
+        .and_then(|()| durable::flush(&folder))
+        .and_then(|()| pack_list::add(path, name));
     linked.map_err(RepositoryError::because(format_args!(
         "cannot put a pack into the repository {}",
         path.display()
@@ -35,6 +39,8 @@ pub(crate) fn link(pack: &CheckedPack, path: &Path) -> Result<(), RepositoryErro
 fn link_file(file: &Path, folder: &Path) -> io::Result<()> {
     let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let link = folder.join(name);
+    // Git has done so as it wrote it, unless somebody told it not to: then this costs nothing.
+    durable::flush(file)?;
     match fs::hard_link(file, &link) {
         Ok(()) => Ok(()),
         // The name is the hash of what is in it: it is there already.

@@ -10,9 +10,11 @@ use purgatory_sync::Oid;
 
 use super::{
     Repositories, RepositoryError, RepositoryLock, adopt,
+    fetch_target::tips,
     local_git::Copy,
     objects::Objects,
-    repositories::{Inner, off_worker, open_or_warn, tips},
+    pack_list,
+    repositories::{Inner, off_worker, open_or_warn},
     whole,
 };
 use crate::RepositoryId;
@@ -28,7 +30,11 @@ impl Repositories {
         oids: &[Oid],
     ) -> Result<(), RepositoryError> {
         let path = self.path(repository);
-        for copy in self.plan(lock, repository, oids).await? {
+        let copies = match self.plan(lock, repository, oids).await? {
+            Plan::Nothing => return Ok(()),
+            Plan::Copies(copies) => copies,
+        };
+        for copy in copies {
             let copied = self.inner.git.copy(copy).await?;
             let (inner, path, lock) = (self.inner.clone(), path.clone(), lock.clone());
             off_worker(move || {
@@ -42,13 +48,13 @@ impl Repositories {
         self.check(repository, &path, oids).await
     }
 
-    /// Which copies bring what `repository` lacks. The first sibling that has an object gives it.
+    /// What brings what `repository` lacks. The first sibling that has an object gives it.
     async fn plan(
         &self,
         lock: &Arc<RepositoryLock>,
         repository: &RepositoryId,
         oids: &[Oid],
-    ) -> Result<Vec<Copy>, RepositoryError> {
+    ) -> Result<Plan, RepositoryError> {
         let (inner, repository, to, oids) =
             (self.inner.clone(), repository.clone(), self.path(repository), oids.to_vec());
         let lock = lock.clone();
@@ -59,9 +65,12 @@ impl Repositories {
             let mut absent = oids;
             here.take_present(&mut absent);
             if absent.is_empty() {
-                return Ok(Vec::new());
+                return Ok(match is_proven(&here, &to) {
+                    true => Plan::Nothing,
+                    false => Plan::Copies(Vec::new()),
+                });
             }
-            inner.copies(&repository, &to, &here, absent)
+            inner.copies(&repository, &to, &here, absent).map(Plan::Copies)
         })
         .await
     }
@@ -76,9 +85,14 @@ impl Repositories {
         let (at, mut absent) = (path.to_owned(), oids.to_vec());
         let (absent, is_whole, new) = off_worker(move || {
             let objects = Objects::open(&at)?;
-            let named = tips(&objects)?;
-            let new: Vec<Oid> = absent.iter().filter(|oid| !named.contains(oid)).copied().collect();
+            let mut new = absent.clone();
             objects.take_present(&mut absent);
+            if is_proven(&objects, &at) {
+                new.clear();
+            } else {
+                let named = tips(&objects)?;
+                new.retain(|oid| !named.contains(oid));
+            }
             Ok::<_, RepositoryError>((absent, objects.are_whole(), new))
         })
         .await?;
@@ -96,6 +110,19 @@ impl Repositories {
         )))?;
         Err(not_in_full(repository, &new[0]))
     }
+}
+
+/// What is to be done for a repository to have what it needs.
+enum Plan {
+    /// It has all of it, in full.
+    Nothing,
+    /// These copies have to be made, and then looked at.
+    Copies(Vec<Copy>),
+}
+
+/// Whether what is in the repository at `path` is known to be there with all it reaches, now.
+fn is_proven(objects: &Objects, path: &Path) -> bool {
+    objects.are_whole() && pack_list::holds(path)
 }
 
 impl Inner {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{RepositoryError, whole, work_folder::WorkFolder};
+use super::{RepositoryError, durable, pack_list, whole, work_folder::WorkFolder};
 
 /// What another program that serves or tends the folder should know. Nothing is tidied behind our back, and what is
 /// named by an event may be fetched by its id.
@@ -55,11 +55,21 @@ fn make(work: &WorkFolder, path: &Path) -> io::Result<()> {
     for folder in ["objects/info", "objects/pack", "refs/heads", "refs/tags"] {
         fs::create_dir_all(repository.join(folder))?;
     }
-    fs::write(repository.join("config"), CONFIG)?;
-    fs::write(repository.join("HEAD"), HEAD)?;
+    for (name, text) in [("config", CONFIG), ("HEAD", HEAD)] {
+        fs::write(repository.join(name), text)?;
+        durable::flush(&repository.join(name))?;
+    }
     whole::mark(&repository)?;
-    fs::create_dir_all(owner_folder(path))?;
-    match fs::rename(&repository, path) {
+    pack_list::begin(&repository)?;
+    for folder in ["objects", "refs", ""] {
+        durable::flush(&repository.join(folder))?;
+    }
+    let owner_folder = owner_folder(path);
+    fs::create_dir_all(&owner_folder)?;
+    let moved = fs::rename(&repository, path)
+        .and_then(|()| durable::flush(&owner_folder))
+        .and_then(|()| durable::flush_folder_of(&owner_folder));
+    match moved {
         // Somebody else was faster.
         Err(error) if is_repository(path) => {
             drop(error);

@@ -8,7 +8,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{RepositoryError, closure::Closure, objects::Objects, whole};
+use super::{RepositoryError, closure::Closure, objects::Objects, pack_list, whole};
 
 /// Which repositories were looked at in vain, and how their packs were then. A look at all of a big repository takes
 /// seconds, so it is not repeated until a pack came or went.
@@ -49,6 +49,7 @@ impl Mender {
 /// Whether the repository is whole now.
 fn look_at_all(path: &Path) -> Result<bool, RepositoryError> {
     let failed = || format!("cannot mend the repository {}", path.display());
+    let packs = pack_list::now(path).ok();
     let objects = Objects::open(path)?;
     let mut closure = Closure::new(objects.repository());
     let shallow = path.join("shallow");
@@ -64,7 +65,12 @@ fn look_at_all(path: &Path) -> Result<bool, RepositoryError> {
     if !all.all(|id| id.is_ok_and(|id| closure.is_whole(id))) {
         return Ok(false);
     }
-    whole::mark(path).map_err(RepositoryError::because(failed()))?;
+    let marked = match packs.is_some() && packs == pack_list::now(path).ok() {
+        true => pack_list::begin(path),
+        // What came or went meanwhile was not looked at.
+        false => Ok(()),
+    };
+    marked.and_then(|()| whole::mark(path)).map_err(RepositoryError::because(failed()))?;
     Ok(whole::is_whole(path))
 }
 

@@ -1,4 +1,5 @@
-//! The file that holds all branches and tags of a repository, and the one rename that moves them.
+//! The file that holds all branches and tags of a repository and the one rename that moves them; and that of a single
+//! ref.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +8,14 @@ use std::{
     path::Path,
 };
 
-use gix::{ObjectId, lock::acquire::Fail, objs::Kind, refs::FullName};
+use gix::{
+    ObjectId,
+    lock::acquire::Fail,
+    objs::Kind,
+    refs::{FullName, Target},
+};
+
+use super::durable;
 
 /// Git's own header: with `fully-peeled`, what has no `^` line is no tag object.
 const HEADER: &[u8] = b"# pack-refs with: peeled fully-peeled sorted \n";
@@ -31,7 +39,7 @@ pub(super) fn rewrite(
     patience: Fail,
 ) -> Result<(), gix::Error> {
     let path = repository.refs.common_dir_resolved().join("packed-refs");
-    let mut lock = gix::lock::File::acquire_to_update_resource(&path, patience, None, 0)?;
+    let lock = gix::lock::File::acquire_to_update_resource(&path, patience, None, 0)?;
     let mut entries = read(repository, &path)?;
     for (name, value) in changes {
         match value {
@@ -44,9 +52,34 @@ pub(super) fn rewrite(
             }
         }
     }
-    lock.with_mut(|file| write(file, &entries)).map_err(gix::Error::from_error)?;
+    commit(lock, &path, |file| write(file, &entries))
+}
+
+/// Sets the file of one ref, by one rename. It is on the disk for good when this returns.
+pub(super) fn write_file(path: &Path, target: &Target, patience: Fail) -> Result<(), gix::Error> {
+    let folder = path.parent().unwrap_or(path);
+    let is_new = !folder.is_dir();
+    fs::create_dir_all(folder).map_err(gix::Error::from_error)?;
+    if is_new {
+        durable::flush_folder_of(folder).map_err(gix::Error::from_error)?;
+    }
+    let lock = gix::lock::File::acquire_to_update_resource(path, patience, None, 0)?;
+    commit(lock, path, |file| match target {
+        Target::Object(id) => writeln!(file, "{id}"),
+        Target::Symbolic(name) => writeln!(file, "ref: {}", name.as_bstr()),
+    })
+}
+
+/// Writes the file that is locked, flushes it, and puts it in its place.
+fn commit(
+    mut lock: gix::lock::File,
+    path: &Path,
+    write: impl FnOnce(&mut fs::File) -> io::Result<()>,
+) -> Result<(), gix::Error> {
+    lock.with_mut(|file| write(file).and_then(|()| file.sync_data()))
+        .map_err(gix::Error::from_error)?;
     lock.commit().map_err(|error| gix::Error::from_error(error.error))?;
-    Ok(())
+    durable::flush_folder_of(path).map_err(gix::Error::from_error)
 }
 
 fn read(

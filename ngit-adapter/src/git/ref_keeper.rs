@@ -43,6 +43,19 @@ impl RefKeeper for Repositories {
         .await
     }
 
+    async fn keep_objects(
+        &self,
+        repository: &RepositoryId,
+        objects: &[Oid],
+    ) -> Result<(), RefError> {
+        if objects.is_empty() {
+            return Ok(());
+        }
+        self.create(repository).await?;
+        let lock = Arc::new(self.lock(repository).await?);
+        Ok(self.bring(&lock, repository, objects).await?)
+    }
+
     async fn keep_pull_request(
         &self,
         repository: &RepositoryId,

@@ -9,7 +9,8 @@
 //! - `git gc` keeps what refs reach, in full.
 //!
 //! Somebody may tidy away what no ref reaches yet between a check and the moment when refs move. So there is a last look just before
-//! (`bring.rs`), and the mark goes if it finds that something lacks.
+//! (`bring.rs`): whether all packs that came are there (`pack_list.rs`), and where that is not so, at all that refs will
+//! reach. The mark goes if something lacks.
 //!
 //! A repository without the mark was made by others, or was found damaged. In it an object counts if a walk over all
 //! that it reaches finds everything. A repository that is shallow or borrows objects from another is not whole,

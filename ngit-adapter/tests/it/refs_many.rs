@@ -16,7 +16,7 @@ use ngit_adapter::{RefError, RefKeeper, StateRefs, git::Repositories, nostr::eve
 use purgatory_sync::Oid;
 
 use crate::{
-    objects_folder::{Folder, give, ref_name, repository, state},
+    objects_folder::{Folder, adopt, give, pack_of, ref_name, repository, state},
     support::TestRepo,
 };
 
@@ -310,6 +310,71 @@ async fn a_kill_between_pack_and_refs_is_made_good() {
         fs::read_dir(folder.repositories.root().join(".quarantine")).expect("it is there");
     let sessions = sessions.flatten().filter(|entry| entry.path().is_dir()).count();
     assert_eq!(sessions, 2, "those of this process stay, that of the dead one goes");
+}
+
+/// The process that has no git. Nothing to do in a usual run.
+#[tokio::test]
+async fn child_without_git() {
+    let Some(root) = env::var_os(CHILD_FOLDER) else { return };
+    let repositories = Repositories::open(root).expect("the folder can be opened");
+    let id = repository(0, "r");
+    let tips = fs::read_to_string(repositories.root().join("tips")).expect("what to move to");
+    for tip in tips.lines() {
+        let state = state([("refs/heads/main", tip.parse().expect("an object id"))]);
+        match repositories.apply_state(&id, &state).await {
+            Ok(()) => println!("moved"),
+            Err(error) => println!("not moved: {:?}", error),
+        }
+    }
+}
+
+/// G7, G9: while all packs that came are there, refs move without git's look at history, in any process; once somebody
+/// has tidied up, or a pack is gone, they do not, and all is well when git has looked.
+#[tokio::test]
+async fn git_looks_at_history_only_where_something_went() {
+    let (folder, repo, commits) = scene(30).await;
+    let id = repository(0, "r");
+    let moves_without_git = |tips: &[Oid]| {
+        let lines: String = tips.iter().map(|oid| format!("{oid}\n")).collect();
+        fs::write(folder.repositories.root().join("tips"), lines).expect("a file");
+        let output = Command::new(env::current_exe().expect("this program has a path"))
+            .args(["--exact", "refs_many::child_without_git", "--nocapture"])
+            .env(CHILD_FOLDER, folder.repositories.root())
+            .env("PATH", "")
+            .output();
+        let said = String::from_utf8(output.expect("it runs").stdout).expect("UTF-8");
+        let (moved, not) =
+            (said.matches("moved").count(), said.matches("git cannot be used").count());
+        assert_eq!(moved, tips.len(), "{said}");
+        not == 0
+    };
+    assert!(moves_without_git(&[commits[10], commits[11]]));
+    assert_eq!(repo.ref_oid("main"), Some(commits[11]));
+    // What comes later counts, too, and what the repository's own git does to refs is none of our business.
+    let source = TestRepo::open(folder.repositories.root().join("source"));
+    let more = source.commits("main", 5);
+    adopt(&folder, &id, &pack_of(&source, &more[4..], &commits[29..])).await;
+    repo.git(["pack-refs", "--all"]);
+    assert!(moves_without_git(&[more[4], commits[12]]));
+
+    // Git lets go of nothing that a ref reaches, but it moves objects to other packs.
+    let all = state([("refs/heads/main", commits[12]), ("refs/heads/all", more[4])]);
+    folder.repositories.apply_state(&id, &all).await.expect("the state can be applied");
+    repo.git(["gc", "--quiet", "--prune=now"]);
+    assert!(!moves_without_git(&[commits[13]]));
+    assert_eq!(repo.ref_oid("main"), Some(commits[12]));
+    let next = state([("refs/heads/main", commits[13]), ("refs/heads/all", more[4])]);
+    folder.repositories.apply_state(&id, &next).await.expect("git looks, and all is well");
+    assert_eq!(repo.ref_oid("main"), Some(commits[13]));
+
+    // A loose object of somebody else.
+    let other = repository(1, "r");
+    give(&folder, &source, &[commits[29]], &other).await;
+    let list = folder.repositories.path(&other).join("ngit-packs");
+    assert!(list.is_file());
+    folder.made(&other).await.git_with_input(&["hash-object", "-w", "--stdin"], b"loose");
+    let main = state([("refs/heads/main", commits[3])]);
+    folder.repositories.apply_state(&other, &main).await.expect("git looks, and all is well");
 }
 
 /// A pull request's ref is set once and stays; SHA-256 is refused by name.
