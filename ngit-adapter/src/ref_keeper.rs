@@ -45,6 +45,23 @@ pub trait RefKeeper: Send + Sync {
         state: &StateRefs,
     ) -> Result<(), RefError>;
 
+    /// Sees to it that `repository` has `objects` with all that they reach, though no ref of it moves: a state that has
+    /// authority over it names them, and a newer one leads. The repository is made if it is not there.
+    ///
+    /// Does nothing by default: the objects are then in some repository of the same identifier.
+    ///
+    /// # Errors
+    ///
+    /// As for [`apply_state`](RefKeeper::apply_state).
+    async fn keep_objects(
+        &self,
+        repository: &RepositoryId,
+        objects: &[Oid],
+    ) -> Result<(), RefError> {
+        let _ = (repository, objects);
+        Ok(())
+    }
+
     /// Sets `refs/nostr/<event>` of `repository` to the tip of a pull request.
     ///
     /// # Errors

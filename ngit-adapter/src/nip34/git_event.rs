@@ -1,7 +1,7 @@
 use nostr::event::Event;
 use purgatory_sync::Identifier;
 
-use super::{Announcement, Nip34Error, Patch, PullRequest, PullRequestUpdate, State};
+use super::{Announcement, Nip34Error, Patch, Proposal, PullRequest, PullRequestUpdate, State};
 
 /// What an event says about git.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,15 @@ impl GitEvent {
             Self::PullRequestUpdate(update) => Some(update.proposal.identifier()),
             Self::Patch(patch) => patch.identifier.as_ref(),
             Self::Other => None,
+        }
+    }
+
+    /// What a pull request or an update proposes.
+    pub fn into_proposal(self) -> Option<Proposal> {
+        match self {
+            Self::PullRequest(pull_request) => Some(pull_request.proposal),
+            Self::PullRequestUpdate(update) => Some(update.proposal),
+            _ => None,
         }
     }
 }

@@ -64,6 +64,9 @@ impl NostrEventStore {
     }
 }
 
+/// How many events may go for one.
+const MOST_GONE: usize = 4;
+
 impl Inner {
     /// Holds an event, or serves an announcement whose repository has data here.
     async fn take(
@@ -88,7 +91,7 @@ impl Inner {
             return self.take_announcement(held).await;
         }
         self.hold(Arc::clone(&held)).await?;
-        let data_first = self.fill_placeholder(&held);
+        let data_first = self.shelf().meet(&held);
         self.extend_announcements(&held).await?;
         Ok(Outcome::Held { data_first })
     }
@@ -123,31 +126,44 @@ impl Inner {
     /// Holds an event. It is durable when this returns.
     async fn hold(&self, held: Arc<Held>) -> Result<(), AdmitError> {
         let id = held.id;
-        let entry = Entry::new(held, self.config.deadline(self.now()));
-        let inserted = self.shelf().hold(entry, &self.config);
-        // The gate was passed alone, so it is new.
-        let replaced = match inserted {
-            Inserted::New { replaced } => replaced,
-            Inserted::Full(what, how_many) => return Err(AdmitError::Full(what, how_many)),
-            Inserted::Duplicate | Inserted::Superseded => None,
+        let mut gone = Vec::new();
+        let result = match self.insert(held, &mut gone).await {
+            Ok(()) => self.flush().await.map_err(AdmitError::from),
+            error => error,
         };
         // What could not be made durable was not taken, and takes nobody's place.
-        if let Err(error) = self.flush().await {
+        if result.is_err() {
+            let unbounded = self.config.clone().unbounded();
             let mut shelf = self.shelf();
             shelf.let_go(&id);
-            if let Some(replaced) = replaced {
-                shelf.hold(replaced, &self.config);
+            for entry in gone {
+                shelf.hold(entry, &unbounded);
             }
-            return Err(error.into());
         }
-        Ok(())
+        result
     }
 
-    /// Whether the data of a pull request came before it. Its placeholder has done its work then.
-    fn fill_placeholder(&self, held: &Held) -> bool {
-        let mut shelf = self.shelf();
-        let fits = shelf.placeholder(&held.id).is_some_and(|it| held.oids().contains(&it.tip));
-        fits && shelf.fill(&held.id).is_some()
+    /// Puts an event among those that are held. What goes for it is added to `gone`.
+    async fn insert(&self, held: Arc<Held>, gone: &mut Vec<Entry>) -> Result<(), AdmitError> {
+        let deadline = self.config.deadline(self.now());
+        loop {
+            let entry = Entry::new(Arc::clone(&held), deadline);
+            let inserted = self.shelf().hold(entry, &self.config);
+            match inserted {
+                Inserted::New { replaced } => {
+                    gone.extend(replaced);
+                    return Ok(());
+                }
+                // The gate was passed alone, so it is new.
+                Inserted::Duplicate | Inserted::Superseded => return Ok(()),
+                Inserted::Full(what, how_many) => {
+                    // Others may take the room that is made, but not for ever.
+                    if gone.len() > MOST_GONE || !self.make_room(&held, what, gone).await? {
+                        return Err(AdmitError::Full(what, how_many));
+                    }
+                }
+            }
+        }
     }
 
     /// R6: a new state gives the announcements that it has authority under more time.
@@ -164,7 +180,7 @@ impl Inner {
     async fn take_announcement(&self, held: Arc<Held>) -> Result<Outcome, AdmitError> {
         let mut look = self.look(&held.identifier).await?;
         let older = look.announce(Arc::clone(&held));
-        if self.has_data(&look, &held.author).await? {
+        if self.may_serve(&look, &held.author) && self.has_data(&look, &held.author).await? {
             if let Saved::Refused(why) = self.serve(&mut look, &held).await? {
                 return Err(AdmitError::Refused(why));
             }

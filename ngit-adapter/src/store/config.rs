@@ -3,6 +3,8 @@ use std::time::Duration;
 use crate::nip34::EventLimits;
 
 /// The store's settings.
+///
+/// Who gives way where a bound is reached is told in the [module's page](super#limits).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreConfig {
     /// How large an event may be.
@@ -15,6 +17,10 @@ pub struct StoreConfig {
     pub max_states: usize,
     /// How many pull requests and updates of one identifier are held. Default 5,000.
     pub max_pull_requests: usize,
+    /// How many repositories of one identifier are made for owners who have no state of their own and whom the author
+    /// of the one that moves them does not trust. Anyone can announce a name and trust its author, and each such
+    /// repository is one more copy. Default 50.
+    pub max_followers: usize,
     /// How long an event is held. `None`, the default, is for ever; a relay sets 30 minutes.
     pub hold_for: Option<Duration>,
     /// How long the id of an event that was given up is remembered. Default 7 days.
@@ -35,6 +41,7 @@ impl Default for StoreConfig {
             max_announcements: 500,
             max_states: 1_000,
             max_pull_requests: 5_000,
+            max_followers: 50,
             hold_for: None,
             remember_for: Duration::from_secs(7 * 24 * 60 * 60),
             max_remembered: 200_000,
@@ -48,6 +55,17 @@ impl StoreConfig {
     /// The settings of a relay: held events go after 30 minutes.
     pub fn relay() -> Self {
         Self { hold_for: Some(Duration::from_secs(30 * 60)), ..Self::default() }
+    }
+
+    /// The same without bounds on what is held.
+    pub(super) fn unbounded(self) -> Self {
+        Self {
+            max_held: usize::MAX,
+            max_announcements: usize::MAX,
+            max_states: usize::MAX,
+            max_pull_requests: usize::MAX,
+            ..self
+        }
     }
 
     /// When an event that comes now goes, in seconds since 1970.

@@ -18,13 +18,7 @@ pub(super) async fn open(
     now: u64,
 ) -> Result<(Shelf, SharedJournal), StoreError> {
     // What was held under a higher bound stays held under a lower one.
-    let unbounded = StoreConfig {
-        max_held: usize::MAX,
-        max_announcements: usize::MAX,
-        max_states: usize::MAX,
-        max_pull_requests: usize::MAX,
-        ..config
-    };
+    let unbounded = config.unbounded();
     let read = task::spawn_blocking(move || {
         let mut shelf = Shelf::new(true);
         let journal = Journal::open(&path, |replay| shelf.replay(replay, &unbounded))?;

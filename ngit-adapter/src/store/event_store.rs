@@ -126,7 +126,8 @@ impl EventStore for NostrEventStore {
         if self.0.shelf().purgatory().counted(id) == 0 {
             return Ok(Needs::default());
         }
-        Ok(needs::needs(&self.0.look_at_announcements(id).await?))
+        let look = self.0.look_at_announcements(id).await?;
+        Ok(needs::needs(&look, self.0.config.max_followers))
     }
 
     async fn release(&self, id: &Identifier, here: &[Oid]) -> Result<Released, StoreError> {

@@ -9,7 +9,9 @@ use super::{
     event_store::{Inner, NostrEventStore},
     held::Held,
     placeholders::Placeholder,
+    stored,
 };
+use crate::nip34::GitEvent;
 
 /// What went because its time was over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,17 +51,14 @@ impl NostrEventStore {
                 gone.identifiers.insert(identifier);
             }
         }
-        {
-            let mut shelf = inner.shelf();
-            while let Some(event) = shelf.next_expired_placeholder(now) {
-                let placeholder = shelf.fill(&event);
-                // Its event came: what is at the ref belongs to that now.
-                if !shelf.purgatory().contains(&event) {
-                    gone.placeholders.extend(placeholder.map(|it| (event, it)));
-                }
+        let expired = inner.shelf().expired_placeholders(now);
+        for (event, placeholder) in expired {
+            let is_met = inner.is_met(&event, &placeholder).await?;
+            if inner.shelf().fill(&event).is_some() && !is_met {
+                gone.placeholders.push((event, placeholder));
             }
-            shelf.forget_expired(now);
         }
+        inner.shelf().forget_expired(now);
         inner.flush().await.map(|()| gone)
     }
 
@@ -105,6 +104,26 @@ impl Inner {
         let shelf = self.shelf();
         let entry = shelf.purgatory().next_expired(now)?;
         Some((entry.held.id, entry.held.identifier.clone()))
+    }
+
+    /// Whether what lies at a placeholder's ref belongs to its event, which came: it is what that says.
+    async fn is_met(&self, event: &EventId, it: &Placeholder) -> Result<bool, StoreError> {
+        let held = self.shelf().purgatory().find(event).map(|entry| Arc::clone(&entry.held));
+        match held {
+            Some(held) => Ok(it.fits(&held)),
+            None => self.is_of_served(event, it).await,
+        }
+    }
+
+    /// Whether a placeholder is what an event says that is served.
+    async fn is_of_served(
+        &self,
+        event: &EventId,
+        placeholder: &Placeholder,
+    ) -> Result<bool, StoreError> {
+        let event = stored::event(&*self.database, event).await?;
+        let read = event.and_then(|event| GitEvent::read(&event).ok());
+        Ok(read.and_then(GitEvent::into_proposal).is_some_and(|it| placeholder.fits_proposal(&it)))
     }
 
     /// Lets an event go if its time is still over.

@@ -37,6 +37,13 @@ pub(super) enum Slot {
     Proposal(EventId),
 }
 
+impl Slot {
+    /// Whether both are of one kind.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
 impl Held {
     /// What is kept of an event, if it is of a kind that waits.
     pub(super) fn new(event: &Event, read: GitEvent) -> Option<Self> {

@@ -1,4 +1,4 @@
-use nostr::{event::EventId, types::Timestamp};
+use nostr::{event::EventId, key::PublicKey, types::Timestamp};
 use purgatory_sync::{Identifier, StoreError};
 
 use super::{
@@ -83,6 +83,27 @@ impl NostrEventStore {
         held.map(|held| (held.id, held.created_at.into())).collect()
     }
 
+    /// The owners over whose repositories of this name a key has authority, by announcements that are held or served,
+    /// in the order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the database cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
+    pub async fn owners_for(
+        &self,
+        author: &PublicKey,
+        identifier: &Identifier,
+    ) -> Result<Vec<PublicKey>, StoreError> {
+        let inner = self.inner();
+        let _pass = inner.gates.enter(identifier).await;
+        let look = inner.look_at_announcements(identifier).await?;
+        Ok(look.authority().owners_for(author))
+    }
+
     /// How many events are held, announcements included.
     pub fn held_count(&self) -> usize {
         self.inner().shelf().purgatory().len()
@@ -117,11 +138,8 @@ impl NostrEventStore {
         let found = inner.database.event_by_id(event).await.map_err(|error| {
             StoreError::new("the database could not look an event up").with_source(error)
         })?;
-        Ok(found.and_then(|event| match GitEvent::read(&event).ok()? {
-            GitEvent::PullRequest(it) => Some(it.proposal.repositories.contains(repository)),
-            GitEvent::PullRequestUpdate(it) => Some(it.proposal.repositories.contains(repository)),
-            _ => None,
-        }))
+        let proposal = found.and_then(|event| GitEvent::read(&event).ok()?.into_proposal());
+        Ok(proposal.map(|it| it.repositories.contains(repository)))
     }
 
     /// The states, pull requests and updates of one identifier that wait, oldest first.

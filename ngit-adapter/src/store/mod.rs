@@ -73,7 +73,15 @@
 //!
 //! # Limits
 //!
-//! [`StoreConfig`] bounds everything that a stranger can send. A held state costs its JSON and about
+//! [`StoreConfig`] bounds everything that a stranger can send. Where there is no room for another event, one of least
+//! standing gives way to one of more, and of equals one of the author who has most of them, if that author has two more
+//! than the other one. From the most to the least: what an author with a say over a served repository sent;
+//! pull requests to a served repository; what is about a repository whose announcement is held; all else, strangers'
+//! announcements included. So what costs nothing to make, any number of keys and announcements, keeps out nobody whose
+//! repository has data here. Of all that is held, an author who has more than a tenth gives way to anybody. In
+//! the same way commits that wait for their pull requests give way, by repository.
+//!
+//! A held state costs its JSON and about
 //! 600 bytes of memory, other events some hundred bytes more for each clone URL; looks, arrivals and deadlines cost the same with 100,000 held events as with 100.
 //!
 //! # Why a journal, and not a second database?
@@ -98,6 +106,7 @@ mod deletion;
 mod durable;
 mod event_store;
 mod expiry;
+mod followers;
 mod gates;
 mod held;
 mod journal;
@@ -114,8 +123,11 @@ mod reach;
 mod record;
 mod release;
 mod remembered;
+mod room;
 mod settle;
+mod shares;
 mod shelf;
+mod standing;
 mod stored;
 mod version;
 

@@ -77,13 +77,13 @@ impl NostrEventStore {
         let keep_for = inner.config.keep_placeholder_for.as_secs();
         let placeholder =
             Placeholder { repository, tip, until: inner.now().saturating_add(keep_for) };
-        {
-            let mut shelf = inner.shelf();
-            let is_new = shelf.placeholder(&event).is_none();
-            if is_new && shelf.placeholders() >= inner.config.max_placeholders {
-                return Err(StoreError::new("too many commits wait for their pull requests"));
-            }
-            shelf.place(event, placeholder);
+        while !inner.try_place(event, &placeholder) {
+            let due = inner.shelf().placeholders().due();
+            let loser = inner.placeholder_to_lose(&placeholder.repository).await?;
+            // If as many are to go already, nobody sees to it.
+            let loser = loser.filter(|_| due < inner.config.max_placeholders);
+            let full = || StoreError::new("too many commits wait for their pull requests");
+            inner.shelf().give_back(&loser.ok_or_else(full)?);
         }
         inner.flush().await
     }
@@ -111,6 +111,18 @@ impl NostrEventStore {
 }
 
 impl Inner {
+    /// Notes a placeholder if there is room.
+    fn try_place(&self, event: EventId, placeholder: &Placeholder) -> bool {
+        let mut shelf = self.shelf();
+        let all = shelf.placeholders();
+        let has_room = shelf.placeholder(&event).is_some()
+            || all.len() - all.due() < self.config.max_placeholders;
+        if has_room {
+            shelf.place(event, placeholder.clone());
+        }
+        has_room
+    }
+
     fn rightful_states(&self, look: &Look, owner: &PublicKey) -> Vec<RightfulState> {
         let authority = look.authority();
         let rightful = |author: &PublicKey| authority.owners_for(author).contains(owner);

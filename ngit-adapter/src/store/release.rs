@@ -14,12 +14,13 @@ use purgatory_sync::{Identifier, Oid, Released, StoreError};
 
 use super::{
     event_store::Inner,
+    followers::NO_MORE_COPIES,
     held::{Body, Held},
     look::Look,
     settle::Saved,
     stored::{self, StoredState},
 };
-use crate::{RefError, RepositoryId, StateRefs, nip34::State};
+use crate::{RefError, StateRefs, nip34::State};
 
 /// What became of one event that was ready.
 enum Step {
@@ -73,6 +74,10 @@ impl Inner {
         let owners = owners(look, held);
         if owners.is_empty() {
             return Ok(Step::Stays);
+        }
+        let owners = self.within_bounds(look, held, owners);
+        if owners.is_empty() {
+            return Ok(self.keep(held, NO_MORE_COPIES.to_owned()));
         }
         let Some(event) = self.read_back(held) else {
             look.forget(held);
@@ -175,7 +180,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Moves the refs of each owner for whom this is the newest served state (R5).
+    /// Moves the refs of each owner for whom this is the newest served state (R5). The others get its data all the
+    /// same (G10).
     async fn apply_state(
         &self,
         look: &Look,
@@ -183,15 +189,17 @@ impl Inner {
         owners: &[PublicKey],
         refs: &StateRefs,
     ) -> Result<(), RefError> {
-        let repositories: Vec<RepositoryId> = {
+        let (led, others): (Vec<PublicKey>, Vec<PublicKey>) = {
             let newest = look.newest_states();
-            let leads = |owner: &&PublicKey| {
-                newest.get(*owner).is_none_or(|it| it.version <= held.version())
-            };
-            owners.iter().filter(leads).map(|owner| look.repository(*owner)).collect()
+            let leads =
+                |owner: &PublicKey| newest.get(owner).is_none_or(|it| it.version <= held.version());
+            owners.iter().partition(|owner| leads(owner))
         };
-        for repository in repositories {
-            self.refs.apply_state(&repository, refs).await?;
+        for owner in led {
+            self.refs.apply_state(&look.repository(owner), refs).await?;
+        }
+        for owner in others {
+            self.refs.keep_objects(&look.repository(owner), held.oids()).await?;
         }
         Ok(())
     }
@@ -227,8 +235,9 @@ impl Inner {
     pub(super) fn let_go(&self, ids: &[EventId]) {
         let mut shelf = self.shelf();
         for id in ids {
-            shelf.let_go(id);
-            shelf.fill(id);
+            if let Some(entry) = shelf.let_go(id) {
+                shelf.meet(&entry.held);
+            }
         }
     }
 }

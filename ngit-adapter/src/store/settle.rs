@@ -31,7 +31,9 @@ impl Inner {
             held.filter(|held| led.contains_key(&held.author)).cloned().collect()
         };
         for held in held {
-            self.serve(look, &held).await?;
+            if self.may_serve(look, &held.author) {
+                self.serve(look, &held).await?;
+            }
         }
         Ok(())
     }
@@ -52,7 +54,7 @@ impl Inner {
         let mut look = self.look(identifier).await?;
         let held: Vec<_> = look.held().iter().map(|entry| entry.held.clone()).collect();
         for held in held.iter().filter(|held| held.announcement().is_some()) {
-            if self.has_data(&look, &held.author).await? {
+            if self.may_serve(&look, &held.author) && self.has_data(&look, &held.author).await? {
                 self.serve(&mut look, held).await?;
             }
         }
@@ -79,7 +81,10 @@ impl Inner {
             look.forget(held);
             return Ok(Saved::Never("it was damaged"));
         };
-        self.follow(look, &look.authority().owners_for(&held.author)).await?;
+        // What only follows somebody gets its data with an announcement of its own.
+        let mut owners = look.authority().owners_for(&held.author);
+        owners.retain(|owner| *owner == held.author || look.has_place(owner));
+        self.follow(look, &owners).await?;
         if !look.is_served(&held.author) {
             self.keep_pull_requests(look, &held.author).await?;
         }

@@ -58,8 +58,8 @@ impl Shelf {
         self.placeholders.find(event)
     }
 
-    pub(super) fn placeholders(&self) -> usize {
-        self.placeholders.len()
+    pub(super) fn placeholders(&self) -> &Placeholders {
+        &self.placeholders
     }
 
     pub(super) fn is_remembered(&self, id: &EventId, now: u64) -> bool {
@@ -134,8 +134,28 @@ impl Shelf {
         Some(placeholder)
     }
 
-    pub(super) fn next_expired_placeholder(&self, now: u64) -> Option<EventId> {
-        self.placeholders.next_expired(now)
+    /// The event of a placeholder came: it has done its work, or what it stands for is not what the event says and
+    /// has to go. Says whether it fits.
+    pub(super) fn meet(&mut self, held: &Held) -> bool {
+        match self.placeholders.find(&held.id) {
+            Some(it) if it.fits(held) => self.fill(&held.id).is_some(),
+            Some(_) => {
+                self.give_back(&held.id);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// The data of a placeholder goes before its time.
+    pub(super) fn give_back(&mut self, event: &EventId) {
+        if let Some(due) = self.placeholders.make_due(event).cloned() {
+            self.note(&Record::Placeholder(*event, &due));
+        }
+    }
+
+    pub(super) fn expired_placeholders(&self, now: u64) -> Vec<(EventId, Placeholder)> {
+        self.placeholders.expired(now)
     }
 
     /// Gives what is held without a deadline one, if the settings say so now.

@@ -105,9 +105,7 @@ pub(super) async fn pull_requests(
     owner: &PublicKey,
     identifier: &Identifier,
 ) -> Result<Vec<(EventId, Oid)>, StoreError> {
-    let owner = owner.to_hex();
-    let spellings = [owner.to_uppercase(), owner];
-    let values = spellings.map(|owner| format!("30617:{owner}:{identifier}"));
+    let values = addresses(Kind::GitRepoAnnouncement, owner, identifier);
     let filter = Filter::new()
         .kinds([Kind::GitPullRequest, Kind::GitPullRequestUpdate])
         .custom_tags(SingleLetterTag::LOWERCASE_A, values);
@@ -132,21 +130,39 @@ pub(super) async fn event(
 }
 
 fn tip_of(event: &Event) -> Option<Oid> {
-    match GitEvent::read(event).ok()? {
-        GitEvent::PullRequest(it) => Some(it.proposal.tip),
-        GitEvent::PullRequestUpdate(it) => Some(it.proposal.tip),
-        _ => None,
-    }
+    GitEvent::read(event).ok()?.into_proposal().map(|it| it.tip)
 }
 
+/// How many deletions that name an event are read. One is enough, if it is one that counts.
+const DELETIONS: usize = 16;
+
 /// Whether an event's author has asked for its deletion, before or after it came.
+///
+/// Only deletions are read that name it: an author may have any number of others.
 pub(super) async fn is_deleted(
     database: &dyn NostrDatabase,
     event: &Event,
 ) -> Result<bool, StoreError> {
-    let filter = Filter::new().author(event.pubkey).kind(Kind::EventDeletion);
-    let deletions = query(database, filter).await?;
-    Ok(deletions.iter().any(|deletion| Deletion::read(deletion).covers(event)))
+    let deletions =
+        || Filter::new().author(event.pubkey).kind(Kind::EventDeletion).limit(DELETIONS);
+    let id = event.id.to_hex();
+    let by_id = deletions().custom_tags(SingleLetterTag::LOWERCASE_E, [id.to_uppercase(), id]);
+    let mut found = query(database, by_id).await?;
+    if event.kind.is_addressable()
+        && let Ok(identifier) = nip34::identifier(&event.tags)
+    {
+        let addresses = addresses(event.kind, &event.pubkey, &identifier);
+        let by_address = deletions().custom_tags(SingleLetterTag::LOWERCASE_A, addresses);
+        // An older one is not about it.
+        found.append(&mut query(database, by_address.since(event.created_at)).await?);
+    }
+    Ok(found.iter().any(|deletion| Deletion::read(deletion).covers(event)))
+}
+
+/// How events name an addressable one, with the key in both of its usual spellings.
+fn addresses(kind: Kind, author: &PublicKey, identifier: &Identifier) -> [String; 2] {
+    let author = author.to_hex();
+    [author.to_uppercase(), author].map(|author| format!("{}:{author}:{identifier}", kind.as_u16()))
 }
 
 /// Whether an event is saved, or deleted, or unknown.

@@ -105,6 +105,23 @@ async fn data_from_three_siblings_reaches_a_fourth() {
     assert!(tips.iter().all(|tip| repo.is_complete(*tip)));
 }
 
+/// G10: what an older state names comes in full to a repository whose refs it does not move.
+#[tokio::test]
+async fn objects_are_kept_without_a_ref() {
+    let folder = Folder::new();
+    let source = folder.elsewhere("source");
+    let commits = source.commits("main", 30);
+    let (one, two) = (repository(0, "r"), repository(1, "r"));
+    give(&folder, &source, &[commits[29]], &one).await;
+    folder.repositories.keep_objects(&two, &[commits[9], commits[19]]).await.expect("they come");
+    let repo = folder.made(&two).await;
+    assert!(repo.refs().is_empty());
+    fs::remove_dir_all(folder.repositories.path(&one)).expect("it goes");
+    assert!(repo.is_complete(commits[19]) && !repo.is_complete(commits[20]));
+    let lacking = folder.repositories.keep_objects(&two, &[commits[20]]).await;
+    assert!(matches!(lacking, Err(RefError::Failed(_))), "{lacking:?}");
+}
+
 /// G10: what a sibling lacks comes as a small pack that builds on what it has.
 #[tokio::test]
 async fn a_copy_to_a_sibling_is_an_increment() {

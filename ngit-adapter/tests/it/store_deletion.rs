@@ -146,3 +146,25 @@ async fn a_state_that_is_not_served_leaves_no_refs_moved() {
     assert_eq!(world.release("r", &[oid(3)]).await.held, 1);
     assert_eq!(world.refs.main(1, "r"), Some(oid(1)));
 }
+
+/// R1: a look at an author's deletions reads those that name the event, whatever number of others there is, and however
+/// the author's key and the event's id are written in them.
+#[tokio::test]
+async fn only_deletions_that_name_an_event_are_read() {
+    let world = World::new().await;
+    for number in 0..200_u64 {
+        let other = pull_request(5, &[1], "other", number, oid(7)).id.to_hex();
+        world.admit(&event(5, 5, number, &[&["e", &other], &["a", "30618:x:y"]])).await;
+    }
+    let pull = pull_request(5, &[1], "r", 2, oid(1));
+    world.admit(&event(5, 5, 3, &[&["e", &pull.id.to_hex().to_uppercase()]])).await;
+    let address = format!("30618:{}:r", key(5).to_hex().to_uppercase());
+    world.admit(&event(5, 5, 10, &[&["a", &address]])).await;
+    world.database.read.store(0, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(world.admit(&pull).await.outcome, Outcome::Deleted);
+    assert_eq!(world.admit(&state(5, "r", 10, &[oid(1)])).await.outcome, Outcome::Deleted);
+    let later = world.admit(&state(5, "r", 11, &[oid(1)])).await;
+    assert_eq!(later.outcome, Outcome::Held { data_first: false });
+    let read = world.database.read.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(read < 10, "{read} events were read");
+}

@@ -1,6 +1,6 @@
 //! R6: what is held too long goes; a sync does not bring it back, its author does.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use ngit_adapter::{
     RepositoryId,
@@ -177,6 +177,44 @@ async fn a_placeholder_waits_for_its_event_and_no_longer() {
     let gone = world.store.expire().await.unwrap().placeholders;
     assert_eq!(gone.len(), 1);
     assert_eq!((gone[0].0, &gone[0].1.repository), (never.id, &repository));
+}
+
+/// R7: a commit that was pushed where its event, when it comes, does not say goes from there, whether the event is held
+/// or served by then. One that is where it says stays.
+#[tokio::test]
+async fn a_commit_that_was_pushed_to_the_wrong_repository_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let mut world = World::with(StoreConfig::relay(), Some(&journal)).await;
+    world.admit(&announcement(1, "r", 1, &[])).await;
+    let (right, wrong) = (RepositoryId::new(key(1), id()), RepositoryId::new(key(2), id()));
+    let pulls: Vec<_> = (0..4).map(|it| pull_request(5, &[1], "r", 2, oid(it))).collect();
+    world.store.place(pulls[0].id, wrong.clone(), oid(0)).await.unwrap();
+    world.store.place(pulls[1].id, right.clone(), oid(77)).await.unwrap();
+    world.store.place(pulls[2].id, right.clone(), oid(2)).await.unwrap();
+    for pull in &pulls[..2] {
+        assert_eq!(world.admit(pull).await.outcome, Outcome::Held { data_first: false });
+    }
+    assert_eq!(world.admit(&pulls[2]).await.outcome, Outcome::Held { data_first: true });
+    world.release("r", &[oid(1)]).await;
+    world.restart(&journal).await;
+    let gone = world.store.expire().await.unwrap().placeholders;
+    let gone: BTreeMap<_, _> =
+        gone.iter().map(|(event, it)| (*event, (&it.repository, it.tip))).collect();
+    let expected =
+        BTreeMap::from([(pulls[0].id, (&wrong, oid(0))), (pulls[1].id, (&right, oid(77)))]);
+    assert_eq!(gone, expected);
+    // One that is noted when its event is served already: what it says stays, the other goes.
+    world.admit(&pulls[3]).await;
+    world.release("r", &[oid(2), oid(3)]).await;
+    world.store.place(pulls[2].id, right, oid(2)).await.unwrap();
+    world.store.place(pulls[3].id, wrong.clone(), oid(3)).await.unwrap();
+    world.pass_time(20 * 60);
+    let gone = world.store.expire().await.unwrap().placeholders;
+    assert_eq!(
+        gone.iter().map(|(event, it)| (*event, &it.repository)).collect::<Vec<_>>(),
+        [(pulls[3].id, &wrong)]
+    );
 }
 
 /// R7: placeholders are bounded: a stranger may push as many as there is room for.

@@ -9,7 +9,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -115,6 +115,8 @@ pub(crate) struct Repository {
     pub(crate) refs: BTreeMap<String, Oid>,
     pub(crate) head: Option<String>,
     pub(crate) pulls: BTreeMap<EventId, Oid>,
+    /// What was brought without a ref.
+    pub(crate) kept: BTreeSet<Oid>,
 }
 
 impl FakeRefs {
@@ -160,6 +162,13 @@ impl RefKeeper for FakeRefs {
         repository.refs = state.refs.iter().map(|(name, oid)| (name.to_string(), *oid)).collect();
         repository.refs.extend(kept);
         repository.head = state.head.as_ref().map(ToString::to_string);
+        Ok(())
+    }
+
+    async fn keep_objects(&self, at: &RepositoryId, objects: &[Oid]) -> Result<(), RefError> {
+        self.check(at)?;
+        let mut repositories = self.repositories.lock().unwrap();
+        repositories.entry(at.clone()).or_default().kept.extend(objects);
         Ok(())
     }
 
@@ -270,6 +279,8 @@ pub(crate) struct FusedDatabase {
     pub(crate) fails: AtomicBool,
     /// Fails the next write.
     pub(crate) fails_once: AtomicBool,
+    /// How many events queries gave.
+    pub(crate) read: AtomicUsize,
 }
 
 impl fmt::Debug for Fuse {
@@ -286,6 +297,7 @@ impl FusedDatabase {
             refuses: Mutex::default(),
             fails: AtomicBool::new(false),
             fails_once: AtomicBool::new(false),
+            read: AtomicUsize::new(0),
         }
     }
 }
@@ -331,7 +343,11 @@ impl NostrDatabase for FusedDatabase {
     }
 
     fn query(&self, filter: Filter) -> Answer<'_, BTreeSet<Event>> {
-        self.inner.query(filter)
+        Box::pin(async move {
+            let found = self.inner.query(filter).await?;
+            self.read.fetch_add(found.len(), Ordering::Relaxed);
+            Ok(found)
+        })
     }
 
     fn delete(&self, filter: Filter) -> Answer<'_, ()> {

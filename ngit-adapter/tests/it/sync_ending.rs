@@ -17,6 +17,7 @@ use crate::{
     support::TestRepo,
     support_events::{Person, lines},
     support_program::{PROGRAM, Ran, SyncRun, clean_command},
+    support_project::Project,
     support_server::TestServer,
 };
 
@@ -94,19 +95,14 @@ fn an_input_that_does_not_end_is_left_at_the_deadline() {
 
 #[test]
 fn events_come_on_standard_input_and_go_one_by_one() {
-    let folder = TempDir::new().expect("a temporary folder");
-    let repo = TestRepo::init(folder.path().join("project.git"));
-    let main = repo.commits("main", 3);
-    let server = TestServer::start("127.0.0.1", folder.path());
-    let owner = Person::new(1);
-    let announcement = owner.announcement("project", &[&server.url("project.git")]);
-    let state = owner.state("project", &[("refs/heads/main", main[2])]);
+    let project = Project::served();
+    let Project { announcement, state, .. } = &project;
 
     let sync = SyncRun::new("").arg("--events=-");
     let started = Instant::now();
     let mut child = start(&sync);
     let mut stdin = child.stdin.take().expect("stdin is a pipe");
-    stdin.write_all(lines([&announcement, &state]).as_bytes()).expect("the program reads");
+    stdin.write_all(lines([announcement, state]).as_bytes()).expect("the program reads");
     // Before the input ends, the event is released and said to be.
     let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
     let mut seen = String::new();
@@ -172,14 +168,9 @@ fn a_signal_that_is_ignored_stays_ignored() {
 /// Whoever reads the output may go: the work is done all the same.
 #[test]
 fn a_closed_stdout_is_no_failure() {
-    let folder = TempDir::new().expect("a temporary folder");
-    let repo = TestRepo::init(folder.path().join("project.git"));
-    let main = repo.commits("main", 3);
-    let server = TestServer::start("127.0.0.1", folder.path());
-    let owner = Person::new(1);
-    let announcement = owner.announcement("project", &[&server.url("project.git")]);
-    let state = owner.state("project", &[("refs/heads/main", main[2])]);
-    let sync = SyncRun::new(&lines([&announcement, &state]));
+    let project = Project::served();
+    let Project { announcement, state, .. } = &project;
+    let sync = SyncRun::new(&lines([announcement, state]));
     let started = Instant::now();
     let mut child = start(&sync);
     drop(child.stdin.take());

@@ -6,6 +6,7 @@ use crate::{
     support::TestRepo,
     support_events::{Person, SOME_TIME, lines},
     support_program::SyncRun,
+    support_project::Project,
     support_server::TestServer,
 };
 
@@ -110,7 +111,7 @@ fn input_comes_as_bytes() {
 fn real_events_are_counted_by_kind() {
     let input = include_str!("../data/nip34-events.jsonl");
     let sync =
-        SyncRun::strict(input).arg("--sync-immediate-delay-ms=3600000").arg("--deadline-secs=1");
+        SyncRun::strict(input).arg("--sync-immediate-delay-ms=3600000").arg("--deadline-secs=8");
     let ran = sync.run();
     assert_eq!(ran.status, Some(3), "{ran:?}");
     assert_eq!(ran.summary("events"), 29);
@@ -132,14 +133,9 @@ fn real_events_are_counted_by_kind() {
 /// An event that comes twice is held and released once, and its lines are all counted.
 #[test]
 fn a_duplicate_is_no_new_event() {
-    let folder = TempDir::new().expect("a temporary folder");
-    let repo = TestRepo::init(folder.path().join("project.git"));
-    let main = repo.commits("main", 3);
-    let server = TestServer::start("127.0.0.1", folder.path());
-    let owner = Person::new(1);
-    let announcement = owner.announcement("project", &[&server.url("project.git")]);
-    let state = owner.state("project", &[("refs/heads/main", main[2])]);
-    let all = [&announcement, &state, &state, &announcement, &state];
+    let project = Project::served();
+    let Project { server, announcement, state, .. } = &project;
+    let all = [announcement, state, state, announcement, state];
     let ran = SyncRun::new(&lines(all)).run();
     assert_eq!(ran.status, Some(0), "{ran:?}");
     assert_eq!(ran.summary("events"), 5);

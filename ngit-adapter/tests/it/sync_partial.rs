@@ -7,6 +7,7 @@ use crate::{
     support::TestRepo,
     support_events::{Person, lines},
     support_program::SyncRun,
+    support_project::Project,
     support_server::TestServer,
 };
 
@@ -86,14 +87,9 @@ fn a_strangers_state_is_held() {
 /// P3: data that is here already needs no request, also when no URL can be used.
 #[test]
 fn a_second_run_finds_the_data_of_the_first_without_a_request() {
-    let folder = TempDir::new().expect("a temporary folder");
-    let repo = TestRepo::init(folder.path().join("project.git"));
-    let main = repo.commits("main", 3);
-    let server = TestServer::start("127.0.0.1", folder.path());
-    let owner = Person::new(1);
-    let announcement = owner.announcement("project", &[&server.url("project.git")]);
-    let state = owner.state("project", &[("refs/heads/main", main[2])]);
-    let sync = SyncRun::new(&lines([&announcement, &state])).arg("--database=memory");
+    let project = Project::served();
+    let Project { server, announcement, state, .. } = &project;
+    let sync = SyncRun::new(&lines([announcement, state])).arg("--database=memory");
     assert_eq!(sync.run().status, Some(0));
     let requests = server.log().requests();
     // The events are forgotten, the data is not.
