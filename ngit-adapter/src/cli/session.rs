@@ -3,6 +3,7 @@ use std::{collections::BTreeSet, error::Error, path::PathBuf, sync::Arc, time::D
 use nostr::{
     event::{Event, Kind},
     filter::Filter,
+    key::PublicKey,
 };
 use nostr_memory::MemoryDatabase;
 use purgatory_sync::{
@@ -17,7 +18,7 @@ use tokio::{
 use super::{Failure, args::Database};
 use crate::{
     git::{Git, Lookup, Repositories, SmartHttpFetcher},
-    nip34::{self, VerifiedEvent},
+    nip34::{self, GitEvent, VerifiedEvent},
     store::{Admission, AdmitError, Arrival, HeldEvent, NostrEventStore, StoreObserver, Wake},
 };
 
@@ -42,6 +43,25 @@ pub(super) struct SessionOptions {
     pub(super) allow_private_networks: bool,
     /// Who turns host names into addresses.
     pub(super) lookup: Arc<dyn Lookup>,
+}
+
+/// Of whose repositories an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Whose {
+    /// Of those over which this author of a state has authority.
+    StateOf(PublicKey),
+    /// Of this owner's, which a pull request names.
+    For(PublicKey),
+}
+
+impl Whose {
+    /// What a released event says.
+    pub(super) fn of(event: &Event) -> Vec<Self> {
+        match GitEvent::read(event).ok().and_then(GitEvent::into_proposal) {
+            Some(proposal) => proposal.repositories.iter().map(|it| Self::For(it.owner)).collect(),
+            None => vec![Self::StateOf(event.pubkey)],
+        }
+    }
 }
 
 /// Who is told what happens in a session.
@@ -139,14 +159,31 @@ impl Session {
         }
     }
 
-    /// The announcements of a repository that are served.
-    pub(super) async fn announcements(&self, of: &Identifier) -> Result<Vec<Event>, Failure> {
+    /// The announcements of a name that are served, of those owners of whose repositories `events` are.
+    pub(super) async fn announcements(
+        &self,
+        of: &Identifier,
+        events: &BTreeSet<Whose>,
+    ) -> Result<Vec<Event>, Failure> {
+        let mut owners = BTreeSet::new();
+        for whose in events {
+            match whose {
+                Whose::StateOf(author) => {
+                    let found = self.store.owners_for(author, of).await;
+                    owners.extend(found.map_err(Failure::because("the owners are not known"))?);
+                }
+                Whose::For(owner) => {
+                    owners.insert(*owner);
+                }
+            }
+        }
         let filter = Filter::new().kind(Kind::GitRepoAnnouncement).identifier(of.as_str());
         let found = self.store.database().query(filter).await;
         let found = found.map_err(Failure::because("the announcements are not known"))?;
         // A database may cut long values in its index: it must be that very identifier.
         let names_it = |event: &Event| nip34::identifier(&event.tags).is_ok_and(|it| it == *of);
-        Ok(found.into_iter().filter(names_it).collect())
+        let found = found.into_iter().filter(names_it);
+        Ok(found.filter(|event| owners.contains(&event.pubkey)).collect())
     }
 
     /// Ends the engine; fetches that are on have the grace of the configuration.

@@ -78,3 +78,30 @@ fn each_runs_output_has_the_announcement_of_what_is_in_it() {
     assert_eq!((third.summary("events"), third.summary("released")), (3, 0));
     assert_eq!(repo.ref_oid("main"), Some(main[2]));
 }
+
+/// Of two owners of one name, the one whose announcement was let go in an earlier run is not forgotten for the other's.
+#[test]
+fn the_output_has_each_owners_announcement_of_one_name() {
+    let served = TempDir::new().expect("a temporary folder");
+    let main = TestRepo::init(served.path().join("project.git")).commits("main", 3);
+    let server = TestServer::start("127.0.0.1", served.path());
+    let [one, other, third] = [1, 2, 3].map(Person::new);
+    let announced = [&one, &other, &third]
+        .map(|owner| owner.announcement("project", &[&server.url("project.git")]));
+    let state = |owner: &Person, at, oid: purgatory_sync::Oid| {
+        let tags = [["d", "project"], ["refs/heads/main", &oid.to_string()]];
+        owner.sign(nostr::event::Kind::RepoState, at, &tags)
+    };
+    let first = [state(&one, SOME_TIME, main[0]), state(&third, SOME_TIME, main[0])];
+    let sync = SyncRun::new(&lines([&announced[0], &announced[2], &first[0], &first[1]]));
+    assert_eq!(sync.run().status, Some(0));
+
+    let second = [state(&one, SOME_TIME + 1, main[1]), state(&other, SOME_TIME, main[2])];
+    sync.rewrite(&lines([&announced[1], &second[0], &second[1]]));
+    let run = sync.run();
+    assert_eq!(run.status, Some(0), "{run:?}");
+    let out = std::fs::read_to_string(sync.out_file()).expect("it was written");
+    // The third one has no part in it.
+    let expected = lines([&announced[0], &announced[1], &second[0], &second[1]]);
+    assert_eq!(sorted(&out), sorted(&expected));
+}

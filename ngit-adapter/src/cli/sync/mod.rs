@@ -67,8 +67,8 @@ pub(super) async fn run(options: SyncOptions) -> Result<Exit, Failure> {
         for (event, missing) in session.held(now() + LAST_LOOK).await? {
             report.held(&event, &missing).await;
         }
-        for identifier in report.unannounced() {
-            for announcement in session.announcements(&identifier).await? {
+        for (identifier, events) in report.released() {
+            for announcement in session.announcements(&identifier, &events).await? {
                 report.announced_before(&announcement).await;
             }
         }

@@ -1,10 +1,10 @@
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use nostr::event::{Event, Kind};
+use nostr::event::{Event, EventId, Kind};
 use purgatory_sync::{
     FetchEnded, FetchError, FetchErrorKind, FetchOutcome, Identifier, Observer, Oid, SyncEvent,
     domain_throttle::Domain,
@@ -15,7 +15,7 @@ use super::{
     record::{Record, Summary},
 };
 use crate::{
-    cli::{line_writer::LineSink, printable::printable},
+    cli::{line_writer::LineSink, printable::printable, session::Whose},
     store::{Admission, HeldEvent, Outcome, StoreObserver},
 };
 
@@ -28,21 +28,26 @@ pub(super) struct Report {
     said: Mutex<HashSet<(Domain, FetchErrorKind)>>,
 }
 
-/// Where released events go, and of which repositories some went.
+/// Where released events go, and what went.
 struct Out {
     sink: LineSink,
-    repositories: Mutex<Written>,
+    written: Mutex<Written>,
 }
 
 #[derive(Default)]
 struct Written {
-    announced: BTreeSet<Identifier>,
-    released: BTreeSet<Identifier>,
+    /// Announcements.
+    announced: HashSet<EventId>,
+    /// Of whose repositories of each name something was released.
+    released: Released,
 }
+
+/// Of whose repositories of each name something was released.
+pub(super) type Released = BTreeMap<Identifier, BTreeSet<Whose>>;
 
 impl Out {
     fn lock(&self) -> MutexGuard<'_, Written> {
-        self.repositories.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,7 +56,7 @@ const MAX_COMPLAINTS: usize = 1_000;
 
 impl Report {
     pub(super) fn new(json: Option<LineSink>, out: Option<LineSink>, progress: Progress) -> Self {
-        let out = out.map(|sink| Out { sink, repositories: Mutex::default() });
+        let out = out.map(|sink| Out { sink, written: Mutex::default() });
         Self { summary: Mutex::default(), json, out, progress, said: Mutex::default() }
     }
 
@@ -106,16 +111,16 @@ impl Report {
         .await;
     }
 
-    /// The repositories of which events were written out, but no announcement: that was let go in an earlier run.
-    pub(super) fn unannounced(&self) -> Vec<Identifier> {
-        let Some(out) = &self.out else { return Vec::new() };
-        let written = out.lock();
-        written.released.difference(&written.announced).cloned().collect()
+    /// Of whose repositories events were written out. Their announcements may have been let go in an earlier run.
+    pub(super) fn released(&self) -> Released {
+        self.out.as_ref().map(|out| out.lock().released.clone()).unwrap_or_default()
     }
 
-    /// Writes an announcement out that was let go in an earlier run.
+    /// Writes an announcement out that is served, unless it was written in this run.
     pub(super) async fn announced_before(&self, event: &Event) {
-        if let Some(out) = &self.out {
+        if let Some(out) = &self.out
+            && out.lock().announced.insert(event.id)
+        {
             out.sink.line(event.as_json()).await;
         }
     }
@@ -196,10 +201,10 @@ impl Observer for Report {
 }
 
 impl StoreObserver for Report {
-    fn announced(&self, identifier: &Identifier, event: &Event) {
+    fn announced(&self, _: &Identifier, event: &Event) {
         if let Some(out) = &self.out {
             out.sink.try_line(event.as_json());
-            out.lock().announced.insert(identifier.clone());
+            out.lock().announced.insert(event.id);
         }
     }
 
@@ -216,7 +221,7 @@ impl StoreObserver for Report {
         }
         if let Some(out) = &self.out {
             out.sink.try_line(event.as_json());
-            out.lock().released.insert(identifier.clone());
+            out.lock().released.entry(identifier.clone()).or_default().extend(Whose::of(event));
         }
     }
 }
