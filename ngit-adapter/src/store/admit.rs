@@ -180,7 +180,8 @@ impl Inner {
     async fn take_announcement(&self, held: Arc<Held>) -> Result<Outcome, AdmitError> {
         let mut look = self.look(&held.identifier).await?;
         let older = look.announce(Arc::clone(&held));
-        if self.may_serve(&look, &held.author) && self.has_data(&look, &held.author).await? {
+        let may = !self.may_serve(&look, vec![held.author]).is_empty();
+        if may && self.has_data(&look, &held.author).await? {
             if let Saved::Refused(why) = self.serve(&mut look, &held).await? {
                 return Err(AdmitError::Refused(why));
             }

@@ -1,5 +1,7 @@
 //! How many repositories are made for owners who only trust somebody else (G10, with a bound).
 
+use std::collections::HashSet;
+
 use nostr::key::PublicKey;
 
 use super::{
@@ -19,11 +21,15 @@ impl Look {
         owner != author && !self.authority().owners_for(owner).contains(author)
     }
 
-    /// Whether the repository of `owner` is one of those that are not counted, or is there already.
-    pub(super) fn has_place(&self, owner: &PublicKey) -> bool {
-        let leads = |author: &PublicKey| !self.follows(owner, author);
-        self.is_served(owner)
-            || self.newest_states().get(owner).is_some_and(|state| leads(&state.author))
+    /// Those of `owners` whose repositories are there already, or are none of those that are counted.
+    pub(super) fn with_place(&self, owners: Vec<PublicKey>) -> Vec<PublicKey> {
+        let newest = self.newest_states();
+        let served: HashSet<PublicKey> = self.served_owners().into_iter().collect();
+        let has_place = |owner: &PublicKey| {
+            let leader = newest.get(owner).map(|state| state.author);
+            served.contains(owner) || leader.is_some_and(|author| !self.follows(owner, &author))
+        };
+        owners.into_iter().filter(has_place).collect()
     }
 
     /// How many of the repositories that are served follow somebody, or nobody.
@@ -64,8 +70,18 @@ impl Inner {
         owners
     }
 
-    /// Whether the repository of `owner` may be served for the sake of what is served of others.
-    pub(super) fn may_serve(&self, look: &Look, owner: &PublicKey) -> bool {
-        look.has_place(owner) || look.followers() < self.config.max_followers
+    /// Those of `owners` whose repositories may be served for the sake of what is served of others.
+    pub(super) fn may_serve(&self, look: &Look, owners: Vec<PublicKey>) -> Vec<PublicKey> {
+        let placed: HashSet<PublicKey> = look.with_place(owners.clone()).into_iter().collect();
+        let mut room = match placed.len() == owners.len() {
+            true => 0,
+            false => self.config.max_followers.saturating_sub(look.followers()),
+        };
+        let mut fits = |owner: &PublicKey| {
+            let fits = placed.contains(owner) || room > 0;
+            room -= usize::from(fits && !placed.contains(owner));
+            fits
+        };
+        owners.into_iter().filter(|owner| fits(owner)).collect()
     }
 }

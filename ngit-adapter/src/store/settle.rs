@@ -24,14 +24,14 @@ impl Inner {
     /// Serves every held announcement under which a served state has a say: another announcement may have
     /// given it one.
     pub(super) async fn settle(&self, look: &mut Look) -> Result<(), StoreError> {
-        let held: Vec<_> = {
+        let led: Vec<PublicKey> = {
             let led = look.newest_states();
             let held = look.held().iter().map(|entry| &entry.held);
             let held = held.filter(|held| held.announcement().is_some());
-            held.filter(|held| led.contains_key(&held.author)).cloned().collect()
+            held.map(|held| held.author).filter(|owner| led.contains_key(owner)).collect()
         };
-        for held in held {
-            if self.may_serve(look, &held.author) {
+        for owner in self.may_serve(look, led) {
+            if let Some(held) = look.held_announcement(&owner).cloned() {
                 self.serve(look, &held).await?;
             }
         }
@@ -54,7 +54,8 @@ impl Inner {
         let mut look = self.look(identifier).await?;
         let held: Vec<_> = look.held().iter().map(|entry| entry.held.clone()).collect();
         for held in held.iter().filter(|held| held.announcement().is_some()) {
-            if self.may_serve(&look, &held.author) && self.has_data(&look, &held.author).await? {
+            let may = !self.may_serve(&look, vec![held.author]).is_empty();
+            if may && self.has_data(&look, &held.author).await? {
                 self.serve(&mut look, held).await?;
             }
         }
@@ -82,8 +83,10 @@ impl Inner {
             return Ok(Saved::Never("it was damaged"));
         };
         // What only follows somebody gets its data with an announcement of its own.
-        let mut owners = look.authority().owners_for(&held.author);
-        owners.retain(|owner| *owner == held.author || look.has_place(owner));
+        let mut owners = look.with_place(look.authority().owners_for(&held.author));
+        if !owners.contains(&held.author) {
+            owners.push(held.author);
+        }
         self.follow(look, &owners).await?;
         if !look.is_served(&held.author) {
             self.keep_pull_requests(look, &held.author).await?;

@@ -1,7 +1,6 @@
 //! One repository on one server, and what its owner says of it.
 
 use ngit_adapter::nostr::event::Event;
-use purgatory_sync::Oid;
 use tempfile::TempDir;
 
 use crate::{support::TestRepo, support_events::Person, support_server::TestServer};
@@ -9,11 +8,9 @@ use crate::{support::TestRepo, support_events::Person, support_server::TestServe
 /// The repository `project` with three commits, a server that has it, and the events that name it.
 pub(crate) struct Project {
     pub(crate) server: TestServer,
-    pub(crate) owner: Person,
     pub(crate) announcement: Event,
     /// `main` is at the last commit.
     pub(crate) state: Event,
-    pub(crate) commits: Vec<Oid>,
     _folder: TempDir,
 }
 
@@ -25,6 +22,6 @@ impl Project {
         let owner = Person::new(1);
         let announcement = owner.announcement("project", &[&server.url("project.git")]);
         let state = owner.state("project", &[("refs/heads/main", commits[2])]);
-        Self { server, owner, announcement, state, commits, _folder: folder }
+        Self { server, announcement, state, _folder: folder }
     }
 }

@@ -14,7 +14,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::{
-    support::TestRepo,
     support_events::{Person, lines},
     support_program::{PROGRAM, Ran, SyncRun, clean_command},
     support_project::Project,
