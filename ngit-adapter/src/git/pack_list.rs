@@ -107,6 +107,10 @@ fn time_of_objects(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     struct Folder(tempfile::TempDir);
@@ -136,6 +140,11 @@ mod tests {
 
         fn remove(&self, file: &str) {
             fs::remove_file(self.path().join("objects/pack").join(file)).unwrap();
+        }
+
+        fn lose(&self, name: &str) {
+            self.remove(&format!("{name}.pack"));
+            self.remove(&format!("{name}.idx"));
         }
 
         fn come(&self, name: &str) {
@@ -177,9 +186,69 @@ mod tests {
         folder.pack("pack-of-gc");
         assert!(!holds(folder.path()), "nobody has checked it");
         folder.come("pack-b");
-        folder.remove("pack-of-gc.pack");
-        folder.remove("pack-of-gc.idx");
+        folder.lose("pack-of-gc");
         assert!(!holds(folder.path()), "the last one may build on what is gone");
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// A pack with one object comes that names all there is.
+        Come,
+        /// Somebody puts all but the objects of this bit mask into one pack.
+        Tidy(u8),
+        /// A pack goes.
+        Lose(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => Just(Step::Come),
+            1 => any::<u8>().prop_map(Step::Tidy),
+            1 => any::<prop::sample::Index>().prop_map(|at| Step::Lose(at.index(8))),
+        ]
+    }
+
+    proptest! {
+        /// G7: whatever comes and goes, as long as it holds each object that is there has all it names.
+        #[test]
+        fn what_is_there_is_whole_as_long_as_it_holds(steps in prop::collection::vec(step(), 1..16)) {
+            let folder = Folder::new();
+            // The objects of each pack, and what each object names.
+            let mut packs = BTreeMap::<String, BTreeSet<usize>>::new();
+            let mut names = Vec::<BTreeSet<usize>>::new();
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Come => {
+                        let here = packs.values().flatten().copied().collect();
+                        let name = format!("pack-{number}");
+                        folder.come(&name);
+                        packs.insert(name, BTreeSet::from([names.len()]));
+                        names.push(here);
+                    }
+                    Step::Tidy(without) => {
+                        let all = packs.values().flatten().copied();
+                        let kept = all.filter(|it| without >> (it % 8) & 1 == 0).collect();
+                        packs.keys().for_each(|name| folder.lose(name));
+                        let name = format!("pack-of-gc-{number}");
+                        folder.pack(&name);
+                        packs = BTreeMap::from([(name, kept)]);
+                    }
+                    Step::Lose(at) => {
+                        if let Some(name) = packs.keys().nth(at).cloned() {
+                            folder.lose(&name);
+                            packs.remove(&name);
+                        }
+                    }
+                }
+                let holds = holds(folder.path());
+                if holds {
+                    let here: BTreeSet<usize> = packs.values().flatten().copied().collect();
+                    prop_assert!(here.iter().all(|object| names[*object].is_subset(&here)));
+                }
+                // And it does not say no to all: where everything came and nothing went, it holds.
+                prop_assert!(holds || packs.len() != names.len() || number + 1 != names.len());
+            }
+        }
     }
 
     /// G7: nor where loose objects are, or were.
