@@ -16,7 +16,11 @@ pub trait PermitHook: Send + Sync {
 
     /// Waits until the permit is lost, for example because a lease could not be renewed.
     ///
-    /// Must be cancel safe. The default never returns: a permit in memory cannot be lost.
+    /// The default never returns: a permit in memory cannot be lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Must be cancel safe: the caller waits for it beside its request.
     async fn lost(&self) {
         pending::<()>().await;
     }

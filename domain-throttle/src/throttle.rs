@@ -26,6 +26,10 @@ pub trait Throttle: Send + Sync {
     /// # Errors
     ///
     /// The reason why not, see [`Denied`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it takes nothing.
     async fn check(&self, at: &Endpoint, key: &str) -> Result<(), Denied>;
 
     /// Takes a permit if there is one now. Never overtakes a waiter that could go.

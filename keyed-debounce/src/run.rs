@@ -19,14 +19,22 @@ pub trait RunHook: Send + Sync {
 
     /// Waits until the key is requested again during this run. Returns at once if it already was.
     ///
-    /// Must be cancel safe. A backend that cannot tell keeps the default, which never returns.
+    /// A backend that cannot tell keeps the default, which never returns.
+    ///
+    /// # Cancel safety
+    ///
+    /// Must be cancel safe: the caller waits for it beside its work.
     async fn scheduled_again(&self) {
         pending::<()>().await;
     }
 
     /// Waits until the hold on the key is lost, for example because a lease could not be renewed.
     ///
-    /// Must be cancel safe. The default never returns: a hold in memory cannot be lost.
+    /// The default never returns: a hold in memory cannot be lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Must be cancel safe: the caller waits for it beside its work.
     async fn lost(&self) {
         pending::<()>().await;
     }

@@ -54,10 +54,18 @@ pub trait Scheduler<K>: Send + Sync {
     /// # Errors
     ///
     /// [`SchedulerError::Backend`] if the store failed. An in-memory scheduler never fails here.
+    ///
+    /// # Cancel safety
+    ///
+    /// When the future is dropped the key may or may not be forgotten.
     async fn cancel(&self, key: &K) -> Result<bool, SchedulerError>;
 
     /// Stops hand-outs and wakes everybody who waits in [`next`](Scheduler::next). Calling it twice is fine.
     /// Runs that are on go on.
+    ///
+    /// # Cancel safety
+    ///
+    /// When the future is dropped the scheduler may or may not be closed. Call it again.
     async fn close(&self);
 }
 

@@ -39,6 +39,11 @@ pub trait RefKeeper: Send + Sync {
     ///
     /// [`RefError::Conflict`] if the refs cannot stand together or an object does not fit: nothing moved,
     /// and nothing will until the state changes. [`RefError::Failed`] if it may work later.
+    ///
+    /// # Cancel safety
+    ///
+    /// When the future is dropped the refs have moved together or not at all, `HEAD` may not have moved
+    /// yet, and the repository may have been made or have got data. It is called again.
     async fn apply_state(
         &self,
         repository: &RepositoryId,
@@ -65,6 +70,10 @@ pub trait RefKeeper: Send + Sync {
     /// Sets `refs/nostr/<event>` of `repository` to the tip of a pull request.
     ///
     /// # Errors
+    ///
+    /// As for [`apply_state`](RefKeeper::apply_state).
+    ///
+    /// # Cancel safety
     ///
     /// As for [`apply_state`](RefKeeper::apply_state).
     async fn keep_pull_request(

@@ -61,6 +61,10 @@ pub trait EventStore: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError`] if the store cannot answer now. The engine tries again after a backoff.
+    ///
+    /// # Cancel safety
+    ///
+    /// Must be cancel safe: it only reads.
     async fn held_identifiers(&self) -> Result<Vec<Identifier>, StoreError>;
 }
 

@@ -47,6 +47,10 @@ use crate::{Limits, Throttle};
 #[async_trait]
 pub trait Backend: Send + Sync {
     /// A throttle that has seen nothing yet, with these limits for every domain.
+    ///
+    /// # Cancel safety
+    ///
+    /// The check never drops it early.
     async fn throttle(&self, limits: Limits) -> Arc<dyn Throttle>;
 
     /// The time as the throttle sees it: what `until` of a denial is compared with.
@@ -55,6 +59,10 @@ pub trait Backend: Send + Sync {
     /// Lets so much time pass for every throttle of this backend, and returns when what that brings
     /// about has happened: whoever may go was woken. Also called with zero, after something else
     /// has happened.
+    ///
+    /// # Cancel safety
+    ///
+    /// The check never drops it early.
     async fn advance(&self, by: Duration);
 }
 
@@ -96,6 +104,10 @@ impl Error for Violations {}
 /// # Errors
 ///
 /// [`Violations`] with the name of each rule that was seen broken.
+///
+/// # Cancel safety
+///
+/// A dropped check is over; the throttles that it made are dropped with it.
 pub async fn check(backend: &dyn Backend) -> Result<(), Violations> {
     let mut found = Vec::new();
     for case in cases::ALL {

@@ -17,6 +17,10 @@ pub trait Backend: Send + Sync {
 
     /// A scheduler that knows no key, with no capacity, no rounds and no least interval. Called some
     /// hundred times; earlier ones are dropped before.
+    ///
+    /// # Cancel safety
+    ///
+    /// The check never drops it early.
     async fn fresh(&self) -> Self::Scheduler;
 
     /// The key with this number. Different numbers are different keys.
@@ -24,11 +28,19 @@ pub trait Backend: Send + Sync {
 
     /// Lets the clock of all schedulers go on by `by`, up to many years in one step, then lets
     /// them notice.
+    ///
+    /// # Cancel safety
+    ///
+    /// The check never drops it early.
     async fn advance(&self, by: Duration);
 
     /// Lets everything run that can run without the clock going on. Called when the check has done
     /// something and looks for its effect. By default it yields to the tokio runtime many times, which
     /// is enough if nothing but tasks of the same current-thread runtime has to act.
+    ///
+    /// # Cancel safety
+    ///
+    /// The check never drops it early.
     async fn settle(&self) {
         for _ in 0..32 {
             tokio::task::yield_now().await;

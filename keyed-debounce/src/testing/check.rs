@@ -31,6 +31,10 @@ const SEQUENCES: u32 = 64;
 /// # Errors
 ///
 /// The first [`Violation`] that was found.
+///
+/// # Cancel safety
+///
+/// A dropped check is over; the schedulers that it made are dropped with it.
 #[expect(
     clippy::missing_panics_doc,
     reason = "the strategy rejects nothing, so it always gives a value"
@@ -65,6 +69,10 @@ pub async fn check<B: Backend>(backend: &B) -> Result<(), Violation> {
 /// # Errors
 ///
 /// A [`Violation`] if the scheduler did anything else than the model.
+///
+/// # Cancel safety
+///
+/// As for [`check`].
 pub async fn check_ops<B: Backend>(backend: &B, ops: &[Op]) -> Result<(), Violation> {
     let mut trial = Trial::new(backend).await;
     let result = trial.run(ops).await;

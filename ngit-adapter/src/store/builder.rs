@@ -73,6 +73,10 @@ impl NostrEventStoreBuilder {
     ///
     /// [`StoreError`] if the journal cannot be read, is in use by another process, or is of another
     /// version.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call gives the journal free again. It may have served announcements.
     pub async fn build(self) -> Result<NostrEventStore, StoreError> {
         let Self { database, refs, observer, config, clock, journal } = self;
         let (shelf, journal) = match journal {

@@ -64,6 +64,10 @@ impl NostrEventStore {
     /// # Errors
     ///
     /// [`StoreError`] if the database cannot say which announcements are served.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn held(&self) -> Result<Vec<HeldEvent>, StoreError> {
         let mut identifiers: Vec<_> = self.0.shelf().purgatory().waiting().cloned().collect();
         identifiers.sort_unstable();

@@ -15,6 +15,10 @@ impl NostrEventStore {
     /// # Errors
     ///
     /// [`StoreError`] if the database cannot be opened.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call may have made the folder and an empty database in it.
     pub async fn on_lmdb(
         folder: &Path,
         refs: Arc<dyn RefKeeper>,

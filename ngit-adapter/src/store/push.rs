@@ -33,6 +33,10 @@ impl NostrEventStore {
     /// # Errors
     ///
     /// [`StoreError`] if the database cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn rightful_states(
         &self,
         repository: &RepositoryId,
@@ -48,6 +52,10 @@ impl NostrEventStore {
     /// # Errors
     ///
     /// [`StoreError`] if the database cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn pull_request_tip(&self, event: &EventId) -> Result<Option<Oid>, StoreError> {
         let inner = self.inner();
         if let Some(entry) = inner.shelf().purgatory().find(event) {
@@ -67,6 +75,10 @@ impl NostrEventStore {
     /// # Errors
     ///
     /// [`StoreError`] if there are too many, or the note could not be made durable.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call has made the note or not, and it may not be durable yet. Placing it again is no harm.
     pub async fn place(
         &self,
         event: EventId,
@@ -95,6 +107,11 @@ impl NostrEventStore {
     /// # Errors
     ///
     /// [`StoreError`] as for that.
+    ///
+    /// # Cancel safety
+    ///
+    /// When the future is dropped each event is still held or served, none is lost. Call it again, or let the
+    /// engine look.
     pub async fn pushed(
         &self,
         repository: &RepositoryId,

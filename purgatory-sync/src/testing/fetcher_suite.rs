@@ -16,6 +16,10 @@ pub trait FetcherHarness: Send + Sync {
     type Fetcher: GitFetcher;
 
     /// A new fetcher to which nothing is here yet, and the servers that it may ask.
+    ///
+    /// # Cancel safety
+    ///
+    /// The suite never drops it early.
     async fn fresh(&self) -> Site<Self::Fetcher>;
 }
 
@@ -49,6 +53,10 @@ pub struct Site<F> {
 /// # Errors
 ///
 /// The first [`Violation`] that is found.
+///
+/// # Cancel safety
+///
+/// A dropped check is over; the fetchers that it made are dropped with it.
 pub async fn check_git_fetcher<H: FetcherHarness>(harness: &H) -> Result<(), Violation> {
     missing_is_about_what_was_asked(harness).await?;
     what_is_there_comes(harness).await?;

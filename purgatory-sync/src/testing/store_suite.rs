@@ -16,17 +16,33 @@ pub trait StoreHarness: Send + Sync {
     type Store: EventStore;
 
     /// A new, empty store.
+    ///
+    /// # Cancel safety
+    ///
+    /// The suite never drops it early.
     async fn fresh(&self) -> Self::Store;
 
     /// Makes `store` hold an event of `id` that waits for exactly these objects, and gives the name
     /// under which [`saved`](Self::saved) shows it. Every call makes another event, each younger
     /// than the ones before.
+    ///
+    /// # Cancel safety
+    ///
+    /// The suite never drops it early.
     async fn hold(&self, store: &Self::Store, id: &Identifier, oids: &[Oid]) -> String;
 
     /// The names of the events that went, in the order in which they did.
+    ///
+    /// # Cancel safety
+    ///
+    /// The suite never drops it early.
     async fn saved(&self, store: &Self::Store) -> Vec<String>;
 
     /// Makes the next attempt of `store` to save an event fail, and says whether it could be arranged.
+    ///
+    /// # Cancel safety
+    ///
+    /// The suite never drops it early.
     async fn fail_next_save(&self, store: &Self::Store) -> bool {
         let _ = store;
         false
@@ -40,6 +56,10 @@ pub trait StoreHarness: Send + Sync {
 /// # Errors
 ///
 /// The first [`Violation`] that is found.
+///
+/// # Cancel safety
+///
+/// A dropped check is over; the stores that it made are dropped with it.
 pub async fn check_event_store<H: StoreHarness>(harness: &H) -> Result<(), Violation> {
     unknown_identifiers_hold_nothing(harness).await?;
     what_is_held_is_shown(harness).await?;
