@@ -1,5 +1,5 @@
 //! The invariants of ARCHITECTURE.md that are about files: who may know whom, what a base crate may
-//! touch, and that every example in the docs is compiled.
+//! touch, that every example in the docs is compiled, and what the docs of each crate have.
 
 use std::{
     fs,
@@ -13,7 +13,8 @@ const PUBLISHED: [&str; 4] =
 #[test]
 fn each_crate_knows_only_whom_it_may() {
     let debounce = ["async-trait", "metrics", "proptest", "thiserror", "tokio", "tracing"];
-    let throttle = ["async-trait", "httpdate", "metrics", "thiserror", "tokio", "tracing", "url"];
+    let throttle =
+        ["async-trait", "hashbrown", "httpdate", "metrics", "thiserror", "tokio", "tracing", "url"];
     assert_eq!(dependencies("keyed-debounce"), debounce);
     assert_eq!(dependencies("domain-throttle"), throttle);
 
@@ -58,6 +59,84 @@ fn no_example_in_the_docs_is_left_out() {
             });
             assert!(!skipped, "{} has an example that is never compiled", file.display());
         }
+    }
+}
+
+/// Whoever knows the README of one crate finds their way in those of the others.
+#[test]
+fn every_readme_has_the_same_sections() {
+    let sections = [
+        "What is here",
+        "The rules",
+        "Cancel safety",
+        "Fairness",
+        "Memory",
+        "Limits",
+        "Design questions",
+    ];
+    for name in PUBLISHED {
+        let text = read(&root().join(name).join("README.md"));
+        for section in sections {
+            let heading = format!("## {section}");
+            let found = text.lines().filter(|line| *line == heading).count();
+            assert_eq!(found, 1, "sections `{heading}` in {name}/README.md");
+        }
+        let first = text.lines().position(|line| line == "```rust");
+        assert!(first.is_some_and(|line| line < 30), "{name}/README.md begins without an example");
+    }
+}
+
+/// Whoever drops a future must be able to read what that leaves behind.
+#[test]
+fn every_public_async_fn_says_what_a_dropped_call_leaves() {
+    for name in PUBLISHED {
+        for file in rust_files(&root().join(name).join("src")) {
+            for function in silent_about_drops(&read(&file)) {
+                panic!("{}: no `# Cancel safety` at {function}", file.display());
+            }
+        }
+    }
+}
+
+/// Public async functions, those of public traits among them, whose documentation has no such section.
+fn silent_about_drops(text: &str) -> Vec<String> {
+    let (mut silent, mut docs) = (Vec::new(), String::new());
+    let (mut in_trait, mut in_attribute) = (false, false);
+    for line in text.lines() {
+        let code = line.trim_start();
+        in_trait = line != "}" && (in_trait || line.starts_with("pub trait "));
+        if code.starts_with("///") {
+            docs.push_str(code);
+        } else if in_attribute || code.starts_with("#[") {
+            in_attribute = !code.ends_with(']');
+        } else {
+            let public =
+                code.starts_with("pub async fn") || in_trait && code.starts_with("async fn");
+            if public && !docs.contains("/// # Cancel safety") {
+                silent.push(code.to_owned());
+            }
+            docs.clear();
+        }
+    }
+    silent
+}
+
+/// An example fits on a screen or two, says how to start it, and is started by a test.
+#[test]
+fn every_example_is_short_says_how_to_run_it_and_is_run() {
+    let folder = root().join("examples");
+    let tests: String = rust_files(&folder.join("tests")).iter().map(|file| read(file)).collect();
+    let list = read(&folder.join("README.md"));
+    let programs = rust_files(&folder).into_iter().filter(|file| file.parent() == Some(&folder));
+    for file in programs {
+        let (text, name) =
+            (read(&file), file.file_stem().expect("it has a name").to_string_lossy());
+        assert!(text.lines().count() < 80, "{name} is not under 80 lines");
+        let start = format!("//! Run with: cargo run -p purgatory-sync-examples --bin {name}");
+        let mut top = text.lines().take_while(|line| line.starts_with("//!"));
+        assert!(top.any(|line| line.starts_with(&start)), "{name} does not say `{start}`");
+        assert!(tests.contains(&format!("CARGO_BIN_EXE_{name}\"")), "no test runs {name}");
+        assert!(list.contains(&format!("({name}.rs)")), "{name} is not in the README");
     }
 }
 
