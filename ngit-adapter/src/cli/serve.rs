@@ -42,10 +42,15 @@ pub(super) async fn run(options: ServeOptions) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Log lines go to standard error, from INFO on unless `RUST_LOG` says otherwise.
+/// What is logged unless `RUST_LOG` says otherwise. At INFO the database tells of a new file as of a migration.
+const LOGGED: &str = "info,nostr_lmdb=warn";
+
+/// Log lines go to standard error.
 pub(super) fn log_to_stderr(format: LogFormat) {
+    let asked = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let asked = if asked.trim().is_empty() { LOGGED } else { &asked };
     let filter =
-        EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy();
+        EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse_lossy(asked);
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

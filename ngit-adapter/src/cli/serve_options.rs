@@ -1,6 +1,6 @@
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::{Args, ValueEnum, builder::BoolishValueParser, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use nostr::{key::PublicKey, nips::nip19::FromBech32};
 use purgatory_sync::OurDomain;
 
@@ -18,7 +18,8 @@ pub(super) struct ServeOptions {
         long,
         value_name = "ADDR:PORT",
         env = "NGIT_BIND_ADDRESS",
-        default_value = "127.0.0.1:8080"
+        default_value = "127.0.0.1:8080",
+        value_parser = address
     )]
     pub(super) bind_address: SocketAddr,
     /// The name under which clients reach it; announcements have to list it. Default: the address it listens on.
@@ -37,7 +38,7 @@ pub(super) struct ServeOptions {
     #[arg(long, value_name = "KIND", env = "NGIT_DATABASE_BACKEND", default_value = "lmdb")]
     pub(super) database_backend: BackendName,
     /// Let URLs lead to loopback and private addresses.
-    #[arg(long, env = "NGIT_ALLOW_PRIVATE_NETWORKS", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "NGIT_ALLOW_PRIVATE_NETWORKS", value_parser = yes_or_no)]
     pub(super) allow_private_networks: bool,
     /// Relays that are asked for git events in any case, with commas between them. Others are those that served
     /// announcements name.
@@ -103,6 +104,19 @@ impl FromStr for PeerUrls {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let urls = text.split(',').map(str::trim).filter(|url| !url.is_empty());
         urls.map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse()
+        .map_err(|_| "allowed is an IP address with a port, like 127.0.0.1:8080 or [::]:8080")
+}
+
+fn yes_or_no(text: &str) -> Result<bool, &'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "yes" | "y" | "on" | "1" => Ok(true),
+        "false" | "f" | "no" | "n" | "off" | "0" => Ok(false),
+        _ => Err("allowed is true or false (in the environment: NGIT_ALLOW_PRIVATE_NETWORKS)"),
     }
 }
 

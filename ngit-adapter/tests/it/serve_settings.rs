@@ -69,6 +69,10 @@ fn a_wrong_value_is_refused_with_what_is_allowed() {
     }
     let said = run(&["--database-backend=sqlite"], &[]);
     assert!(said.1.contains("lmdb") && said.1.contains("memory"), "{said:?}");
+    let said = run(&["--bind-address=localhost:8080"], &[]);
+    assert!(said.1.contains("like 127.0.0.1:8080"), "{said:?}");
+    let said = run(&[], &[("NGIT_ALLOW_PRIVATE_NETWORKS", "perhaps")]);
+    assert!(said.1.contains("true or false"), "{said:?}");
     let help = clean_command(Path::new(PROGRAM)).args(["serve", "--help"]).output().unwrap();
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
     let names = others.iter().map(|it| (it.0, it.1)).chain(SETTINGS).chain(limits);

@@ -38,10 +38,18 @@ fn wrong_usage_has_status_2() {
 
 #[test]
 fn help_and_version_are_no_mistake() {
-    for args in [&["--help"][..], &["sync", "--help"], &["demo", "--help"], &["--version"]] {
+    for args in [
+        &["--help"][..],
+        &["sync", "--help"],
+        &["demo", "--help"],
+        &["serve", "--help"],
+        &["--version"],
+    ] {
         let ran = run(args);
         assert_eq!(ran.status, Some(0), "{args:?}: {ran:?}");
         assert!(!ran.stdout.is_empty());
+        // Where there is no terminal; at one, its own width.
+        assert!(ran.stdout.lines().all(|line| line.chars().count() <= 100), "{}", ran.stdout);
     }
     let help = run(&["sync", "--help"]).stdout;
     for name in [
