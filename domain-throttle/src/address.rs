@@ -108,7 +108,7 @@ fn is_scp_like_before_slashes(text: &str) -> bool {
 /// `[user@]host:path`, `[user@][host]:path` and `[user@host:port]:path`: always ssh. What stands
 /// behind the colon is a path, also when it looks like a port.
 fn parse_scp_like(text: &str) -> Result<Address, Fault> {
-    const NO_SERVER: Fault = "it names no server; write `https://host/...` or `user@host:path`";
+    const NO_SERVER: Fault = "write `https://host/...` or `user@host:path`";
     let ssh = |host: &str, port| {
         Ok(Address { scheme: Cow::Borrowed("ssh"), host: canonical_host(host)?, port: Some(port) })
     };
