@@ -58,6 +58,10 @@ pub trait RefKeeper: Send + Sync {
     /// # Errors
     ///
     /// As for [`apply_state`](RefKeeper::apply_state).
+    ///
+    /// # Cancel safety
+    ///
+    /// When the future is dropped the repository may have been made and may have some of the data. It is called again.
     async fn keep_objects(
         &self,
         repository: &RepositoryId,
