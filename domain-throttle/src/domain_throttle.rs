@@ -66,11 +66,14 @@ impl DomainThrottle {
         if self.shared.is_closed() {
             return Err(Denied::Closed);
         }
-        match self.shared.look(at.domain(), |seat| seat.core.check(seat.now, at, key)) {
-            Some(verdict) => verdict.map_err(|refusal| self.denied(refusal)),
-            None if self.shared.has_room() => Ok(()),
-            None => Err(Denied::TooManyDomains),
-        }
+        let look = || self.shared.look(at.domain(), |seat| seat.core.check(seat.now, at, key));
+        let verdict = match look() {
+            None if self.shared.has_room() => return Ok(()),
+            // It may have taken the last place after the first look.
+            None => look(),
+            found => found,
+        };
+        verdict.ok_or(Denied::TooManyDomains)?.map_err(|refusal| self.denied(refusal))
     }
 
     /// Takes a permit if there is one now. Never waits, never overtakes a waiter that could go.

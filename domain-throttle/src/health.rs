@@ -106,10 +106,15 @@ impl Health {
     }
 
     pub(crate) fn is_over(&self, now: Moment) -> bool {
-        !self.pause.is_some_and(|pause| pause.probe_out) && self.forget_at <= now
+        !self.is_probe_out() && self.forget_at <= now
     }
 
+    /// From when on nothing here counts. While the probe is out nobody knows: its end decides.
     pub(crate) fn forget_at(&self) -> Moment {
-        self.forget_at
+        if self.is_probe_out() { Moment::MAX } else { self.forget_at }
+    }
+
+    fn is_probe_out(&self) -> bool {
+        self.pause.is_some_and(|pause| pause.probe_out)
     }
 }

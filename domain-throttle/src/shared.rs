@@ -162,9 +162,13 @@ impl Shared {
 
     /// Whether a new domain could be remembered. Idle ones make room.
     pub(crate) fn has_room(&self) -> bool {
-        self.store.has_room() || {
+        self.make_room();
+        self.store.has_room()
+    }
+
+    fn make_room(&self) {
+        if !self.store.has_room() {
             self.store.make_room(self.clock.now(), DOMAINS_PER_REQUEST);
-            self.store.has_room()
         }
     }
 
@@ -202,14 +206,12 @@ impl Shared {
 
     /// Wakes everybody who waits, whether they may go or not.
     pub(crate) fn wake_all(&self) {
-        self.store.visit(|ids| {
-            for id in ids {
-                let mut shard = self.store.lock(id.shard);
-                let domain = shard.slot(id.at).and_then(Slot::active);
-                let wakes = domain.map(|domain| domain.core.take_all_wakes());
-                drop(shard);
-                wake_all(wakes.into_iter().flatten());
-            }
+        self.store.visit(|id| {
+            let mut shard = self.store.lock(id.shard);
+            let domain = shard.slot(id.at).and_then(Slot::active);
+            let wakes = domain.map(|domain| domain.core.take_all_wakes());
+            drop(shard);
+            wake_all(wakes.into_iter().flatten());
         });
     }
 
@@ -220,14 +222,12 @@ impl Shared {
             let mut overrides = self.overrides.write().unwrap_or_else(PoisonError::into_inner);
             change(&mut overrides);
         }
-        self.store.visit(|ids| {
-            for id in ids {
-                let mut shard = self.store.lock(id.shard);
-                let Some(slot) = shard.slot(id.at) else { continue };
-                let Some(limits) = slot.name().map(|name| self.limits_of(name)) else { continue };
-                if slot.limits() != Some(&limits) {
-                    self.work(Found { shard, id }, |seat| seat.core.set_limits(seat.now, limits));
-                }
+        self.store.visit(|id| {
+            let mut shard = self.store.lock(id.shard);
+            let Some(slot) = shard.slot(id.at) else { return };
+            let Some(limits) = slot.name().map(|name| self.limits_of(name)) else { return };
+            if slot.limits() != Some(&limits) {
+                self.work(Found { shard, id }, |seat| seat.core.set_limits(seat.now, limits));
             }
         });
     }
@@ -276,9 +276,8 @@ impl Shared {
 
     fn insert(self: &Arc<Self>, domain: &Domain) -> Result<Found<'_>, Full> {
         self.tend();
-        if !self.has_room() {
-            return Err(Full);
-        }
+        // Whether that was enough is decided under the lock: the domain may be known by now.
+        self.make_room();
         // Before the lock: a runtime that is shutting down drops the task at once.
         self.driver.ensure(self);
         let make = || {
@@ -304,5 +303,26 @@ impl Shared {
         }
         let from = domain.armed.replace(need);
         self.timers.set(id, from, need)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// L12: of two who ask for the same new domain at once, one remembers it in the last place. The
+    /// other, who had not found it, is served there too: the bound refuses only what is not known.
+    #[test]
+    fn who_comes_second_to_a_new_domain_needs_no_room() {
+        let shared = Arc::new(Shared::new(Overrides::new(Duration::ZERO), 1, 1));
+        let at: Endpoint = "https://a.example".parse().expect("a URL");
+        let take = |key: &str| {
+            shared.enter(at.domain(), |seat| seat.core.try_take(seat.now, &at, key).expect("open"))
+        };
+        let _alive = take("a").expect("there is room for one");
+        assert!(shared.insert(at.domain()).is_ok());
+        let other: Domain = "b.example".parse().expect("a domain");
+        assert!(shared.insert(&other).is_err());
+        assert_eq!(shared.domains(), 1);
     }
 }

@@ -135,20 +135,14 @@ impl Store {
         self.hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Visits all domains, a few under each lock. What is added meanwhile may be left out.
-    pub(crate) fn visit(&self, mut visit: impl FnMut(Vec<SlotId>)) {
-        for number in 0..SHARDS {
-            let mut from = 0;
-            loop {
-                let end = self.lock(number).slots();
-                let to = end.min(from + DOMAINS_PER_LOCK);
-                if from >= to {
-                    break;
-                }
-                let ids = (from..to).filter_map(|at| u32::try_from(at).ok());
-                visit(ids.map(|at| SlotId { shard: number, at }).collect());
-                from = to;
-            }
+    /// Visits all domains, with no lock. What is added meanwhile may be left out.
+    ///
+    /// Each shard from its end: what moves between two steps moves to a lower number, so none that
+    /// is still to be visited gets behind the visit.
+    pub(crate) fn visit(&self, mut visit: impl FnMut(SlotId)) {
+        for shard in 0..SHARDS {
+            let end = u32::try_from(self.lock(shard).slots()).expect("a slot's number");
+            (0..end).rev().for_each(|at| visit(SlotId { shard, at }));
         }
     }
 
@@ -164,4 +158,54 @@ impl Store {
 fn shard_of(domain: &Domain) -> u16 {
     // The index of a shard uses the other bits of the same hash.
     u16::from(domain.name_hash().to_le_bytes()[3]) % SHARDS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, time::Duration};
+
+    use super::*;
+    use crate::{Endpoint, Feedback, Limits};
+
+    /// So many domains of one shard that have a start in their window, after as many that are idle.
+    fn store_with(each: usize) -> (Store, BTreeSet<String>) {
+        let store = Store::new(usize::MAX);
+        let hour = Limits { window: Duration::from_secs(3_600), ..Limits::default() };
+        let endpoints =
+            (0..).map(|n| -> Endpoint { format!("https://h{n}.example").parse().expect("a URL") });
+        let mut kept = BTreeSet::new();
+        for (n, at) in endpoints.filter(|at| shard_of(at.domain()) == 7).take(2 * each).enumerate()
+        {
+            let make = || Slot::new(at.domain().shared().clone(), hour.into(), 0);
+            let (mut found, _) = store.find_or_insert(at.domain(), make).expect("there is room");
+            if n >= each {
+                let core =
+                    &mut found.shard.slot(found.id.at).and_then(Slot::activate).expect("new").core;
+                let grant = core.try_take(Moment::ZERO, &at, "a").expect("open");
+                core.settle(Moment::ZERO, grant, &at, Feedback::Ok);
+                kept.insert(at.domain().to_string());
+            }
+        }
+        (store, kept)
+    }
+
+    /// L11: a visit of all domains meets each that stays, also if it moves closer to the others in
+    /// the middle of the visit.
+    #[test]
+    fn a_visit_misses_no_domain_that_moves_meanwhile() {
+        for sweep_before in 0..16 {
+            let (store, kept) = store_with(8);
+            let (mut met, mut calls) = (BTreeSet::new(), 0);
+            store.visit(|id| {
+                if calls == sweep_before {
+                    store.sweep_some(Moment::ZERO, usize::MAX);
+                }
+                calls += 1;
+                let mut shard = store.lock(id.shard);
+                met.extend(shard.slot(id.at).and_then(|slot| slot.name()).map(str::to_owned));
+            });
+            assert!(met.is_superset(&kept), "swept before {sweep_before}: {met:?}");
+            assert!(store.lock(7).slots() < 16, "nothing moved");
+        }
+    }
 }

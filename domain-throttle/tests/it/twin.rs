@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use domain_throttle::{DomainState, Endpoint, Grant, Moment, WaiterId};
+use domain_throttle::{DomainState, Endpoint, Feedback, Grant, Moment, Refusal, WaiterId};
 use proptest::prelude::*;
 
 use crate::{
@@ -120,7 +120,6 @@ proptest! {
 /// L12: the twin run above does forget: a pause, its memory and the window end, and then it is idle.
 #[test]
 fn an_idle_domain_says_when_it_may_be_forgotten() {
-    use domain_throttle::Feedback;
     let server = at("https://h.example");
     let mut core = DomainState::<()>::new(limits(5, 30, Duration::from_secs(60)));
     assert_eq!(core.idle_at(), Some(Moment::ZERO));
@@ -129,4 +128,29 @@ fn an_idle_domain_says_when_it_may_be_forgotten() {
     core.settle(Moment::ZERO, grant, &server, Feedback::RetryAfter(Duration::from_secs(10)));
     // The window is empty after 60 s; that the server asked for 10 s is remembered for 20 s more.
     assert_eq!(core.idle_at(), Some(Moment::from_nanos(60_000_000_000)));
+}
+
+/// L10, L12: a probe that is out when the memory of its pause ends is not forgotten: nobody else may
+/// go meanwhile, and the pause that its end brings is twice as long, tidied or not.
+#[test]
+fn a_probe_that_is_out_is_not_forgotten() {
+    let server = at("https://h.example");
+    let after = |secs: u64| Moment::from_nanos(secs * 1_000_000_000);
+    let seen = [false, true].map(|tidied| {
+        let mut core = DomainState::<()>::new(limits(5, 30, Duration::from_secs(60)));
+        for _ in 0..4 {
+            let grant = core.try_take(Moment::ZERO, &server, "a").expect("open");
+            core.settle(Moment::ZERO, grant, &server, Feedback::Broken);
+        }
+        // Paused for 60 s, remembered for 120 s more.
+        let probe = core.try_take(after(175), &server, "a").expect("the probe");
+        if tidied {
+            core.shrink(after(181));
+        }
+        let meanwhile = core.check(after(182), &server, "b");
+        let settled = core.settle(after(205), probe, &server, Feedback::Broken);
+        (meanwhile, settled.endpoint_paused)
+    });
+    let meanwhile = Err(Refusal::Paused { until: after(183) });
+    assert_eq!(seen, [(meanwhile, Some(after(205 + 120))); 2]);
 }
