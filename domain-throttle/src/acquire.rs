@@ -11,6 +11,7 @@ use crate::{
     shared::{Seat, Shared},
     slot::SlotId,
     store::Full,
+    telemetry,
 };
 
 /// The wait of one caller in the lines of several domains. The first permit wins.
@@ -111,7 +112,9 @@ impl<'a> Acquire<'a> {
             Ok(Entered::Waiting(slot, waiter)) => {
                 let shared = self.shared.clone();
                 let since = shared.clock.now();
-                Ok(Err(Place { shared, slot, waiter: Some(waiter), endpoints, since }))
+                let place = Place { shared, slot, waiter: Some(waiter), endpoints, since };
+                telemetry::joined();
+                Ok(Err(place))
             }
             Ok(Entered::Granted(at, granted)) => {
                 self.shared.remove_waiter();
@@ -161,8 +164,8 @@ impl Place {
         let waiter = self.waiter?;
         let mut waker = Some(waker.clone());
         let claimed = self.shared.at(self.slot, |seat| {
-            if let Some((at, grant)) = seat.core.claim(seat.now, waiter) {
-                return Some((at, self.shared.granted(&seat, grant)));
+            if let Some((at, grant, spent)) = seat.core.claim_with_wake(seat.now, waiter) {
+                return Some((at, self.shared.granted(&seat, grant), spent));
             }
             let core = seat.core;
             let is_same = |old: &Waker| waker.as_ref().is_some_and(|new| old.will_wake(new));
@@ -174,11 +177,14 @@ impl Place {
             }
             None
         });
-        let (at, granted) = claimed.flatten()?;
+        // What nobody needs to wake any more is dropped at the end, without the lock.
+        let (at, granted, _spent) = claimed.flatten()?;
         self.waiter = None;
         self.shared.remove_waiter();
         let waited = self.shared.clock.now().saturating_since(self.since);
-        Some(permit(&self.shared, &self.endpoints[at], granted, Some(waited)))
+        let permit = permit(&self.shared, &self.endpoints[at], granted, Some(waited));
+        telemetry::left();
+        Some(permit)
     }
 }
 
@@ -188,6 +194,7 @@ impl Drop for Place {
             self.shared.remove_waiter();
             // The waker comes out so that it is dropped without the lock.
             let _waker = self.shared.at(self.slot, |seat| seat.core.leave(seat.now, waiter));
+            telemetry::left();
         }
     }
 }

@@ -106,6 +106,8 @@ impl<W> DomainState<W> {
             return;
         }
         let (max, window) = self.kept(now);
+        // What no rule counts any more must not come back with a longer window.
+        self.window.trim(now, max, window);
         let max_per_window = max.max(as_count(limits.max_per_window.get()));
         let window = window.max(limits.window);
         let until = now.saturating_add(window);
@@ -162,22 +164,7 @@ impl<W> DomainState<W> {
     ///
     /// A waiter who had been passed over because it did not come stands in its place again.
     pub fn claim(&mut self, now: Moment, waiter: WaiterId) -> Option<(usize, Grant)> {
-        self.advance(now);
-        let line = self.line.as_mut()?;
-        if line.queue.is_late(waiter) {
-            let key = &self.keys[line.queue.key_of(waiter)?];
-            line.queue.forgive(waiter, key.is_free().then_some(key.turn));
-            self.pump(now);
-        }
-        let line = self.line.as_mut()?;
-        let (id, reservation) = line.queue.unreserve(waiter, true)?;
-        let key = &mut self.keys[id];
-        line.queue.remove(waiter, key.turn);
-        key.waiters -= 1;
-        key.reserved = false;
-        let grant = self.start(now, id, reservation.probe);
-        self.drop_empty_line();
-        Some((reservation.endpoint, grant))
+        self.claim_with_wake(now, waiter).map(|(endpoint, grant, _wake)| (endpoint, grant))
     }
 
     /// What wakes a waiter at present; `None` after it was woken.
@@ -245,7 +232,11 @@ impl<W> DomainState<W> {
 
     /// The next who is to be woken: a permit is set aside for it.
     pub fn pop_woken(&mut self) -> Option<W> {
-        self.line.as_mut()?.woken.pop_front()
+        let woken = self.line.as_mut()?.woken.pop_front();
+        if woken.is_none() {
+            self.drop_empty_line();
+        }
+        woken
     }
 
     /// Takes everything that wakes a waiter, for a throttle that is closed.

@@ -157,6 +157,10 @@ impl<W> FairQueue<W> {
         self.waiters.get(&id)?.wake.as_ref()
     }
 
+    pub(crate) fn take_wake(&mut self, id: WaiterId) -> Option<W> {
+        self.waiters.get_mut(&id)?.wake.take()
+    }
+
     /// Everything that wakes somebody, for a domain that is being closed.
     pub(crate) fn take_all_wakes(&mut self) -> Vec<W> {
         self.waiters.values_mut().filter_map(|waiter| waiter.wake.take()).collect()

@@ -21,8 +21,11 @@ pub(crate) fn permit(
     waited: Option<Duration>,
 ) -> Permit {
     let Granted { grant, slot, tally } = granted;
+    let hook = Hook::InMemory(InMemory { shared: shared.clone(), slot, grant });
+    // It is there before a recorder of the user's is called: if that panics, it gives the grant back.
+    let permit = Permit::with_hook(at.clone(), hook);
     telemetry::granted(tally, at, waited);
-    Permit::with_hook(at.clone(), Hook::InMemory(InMemory { shared: shared.clone(), slot, grant }))
+    permit
 }
 
 /// How a permit of the in-memory throttle is given back.

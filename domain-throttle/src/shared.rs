@@ -16,7 +16,6 @@ use crate::{
     slot::{Active, Slot, SlotId},
     store::{Found, Full, Store},
     tally::Tallies,
-    telemetry,
     timers::Timers,
     wake::wake_all,
 };
@@ -80,11 +79,16 @@ impl Shared {
         domain: &Domain,
         work: impl FnOnce(Seat<'_>) -> R,
     ) -> Result<R, Full> {
-        let found = match self.store.find(domain) {
-            Some(found) => found,
+        let (found, is_first) = match self.store.find(domain) {
+            Some(found) => (found, false),
             None => self.insert(domain)?,
         };
-        Ok(self.work(found, work).expect("what was found is there"))
+        let result = self.work(found, work).expect("what was found is there");
+        // After the lock is released, for it wakes the driver.
+        if is_first {
+            self.driver.look_again();
+        }
+        Ok(result)
     }
 
     /// Does something with a domain if it is remembered.
@@ -183,16 +187,11 @@ impl Shared {
     /// Counts one more waiter, if there may be one more.
     pub(crate) fn add_waiter(&self) -> bool {
         let grow = |waiters: usize| (waiters < self.max_waiters).then_some(waiters + 1);
-        let added = self.waiters.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow).is_ok();
-        if added {
-            telemetry::joined();
-        }
-        added
+        self.waiters.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow).is_ok()
     }
 
     pub(crate) fn remove_waiter(&self) {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
-        telemetry::left();
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -274,7 +273,8 @@ impl Shared {
         (self.store.len() > 0).then_some(at)
     }
 
-    fn insert(self: &Arc<Self>, domain: &Domain) -> Result<Found<'_>, Full> {
+    /// Says also whether it is the first domain, of which the driver is to be told.
+    fn insert(self: &Arc<Self>, domain: &Domain) -> Result<(Found<'_>, bool), Full> {
         self.tend();
         // Whether that was enough is decided under the lock: the domain may be known by now.
         self.make_room();
@@ -284,11 +284,7 @@ impl Shared {
             let limits = self.limits_of(domain.as_str());
             Slot::new(domain.shared().clone(), limits, self.tallies.slot(domain))
         };
-        let (found, is_first) = self.store.find_or_insert(domain, make)?;
-        if is_first {
-            self.driver.look_again();
-        }
-        Ok(found)
+        self.store.find_or_insert(domain, make)
     }
 
     fn limits_of(&self, domain: &str) -> Arc<Limits> {

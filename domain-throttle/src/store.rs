@@ -167,22 +167,20 @@ mod tests {
     use super::*;
     use crate::{Endpoint, Feedback, Limits};
 
-    /// So many domains of one shard that have a start in their window, after as many that are idle.
-    fn store_with(each: usize) -> (Store, BTreeSet<String>) {
+    const SHARD: u16 = 7;
+
+    /// Domains of one shard. The first half is idle, the others have a start in their window.
+    fn store_with(endpoints: &[Endpoint]) -> (Store, BTreeSet<String>) {
         let store = Store::new(usize::MAX);
         let hour = Limits { window: Duration::from_secs(3_600), ..Limits::default() };
-        let endpoints =
-            (0..).map(|n| -> Endpoint { format!("https://h{n}.example").parse().expect("a URL") });
         let mut kept = BTreeSet::new();
-        for (n, at) in endpoints.filter(|at| shard_of(at.domain()) == 7).take(2 * each).enumerate()
-        {
+        for (n, at) in endpoints.iter().enumerate() {
             let make = || Slot::new(at.domain().shared().clone(), hour.into(), 0);
             let (mut found, _) = store.find_or_insert(at.domain(), make).expect("there is room");
-            if n >= each {
-                let core =
-                    &mut found.shard.slot(found.id.at).and_then(Slot::activate).expect("new").core;
-                let grant = core.try_take(Moment::ZERO, &at, "a").expect("open");
-                core.settle(Moment::ZERO, grant, &at, Feedback::Ok);
+            if n >= endpoints.len() / 2 {
+                let domain = found.shard.slot(found.id.at).and_then(Slot::activate).expect("new");
+                let grant = domain.core.try_take(Moment::ZERO, at, "a").expect("open");
+                domain.core.settle(Moment::ZERO, grant, at, Feedback::Ok);
                 kept.insert(at.domain().to_string());
             }
         }
@@ -193,8 +191,11 @@ mod tests {
     /// the middle of the visit.
     #[test]
     fn a_visit_misses_no_domain_that_moves_meanwhile() {
-        for sweep_before in 0..16 {
-            let (store, kept) = store_with(8);
+        let all = (0..).map(|n| format!("https://h{n}.example").parse().expect("a URL"));
+        let here = |at: &Endpoint| shard_of(at.domain()) == SHARD;
+        let endpoints: Vec<Endpoint> = all.filter(here).take(8).collect();
+        for sweep_before in 0..endpoints.len() {
+            let (store, kept) = store_with(&endpoints);
             let (mut met, mut calls) = (BTreeSet::new(), 0);
             store.visit(|id| {
                 if calls == sweep_before {
@@ -205,7 +206,7 @@ mod tests {
                 met.extend(shard.slot(id.at).and_then(|slot| slot.name()).map(str::to_owned));
             });
             assert!(met.is_superset(&kept), "swept before {sweep_before}: {met:?}");
-            assert!(store.lock(7).slots() < 16, "nothing moved");
+            assert!(store.lock(SHARD).slots() < endpoints.len(), "nothing moved");
         }
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{DomainState, as_count};
 use crate::{
-    Endpoint,
+    Endpoint, Grant,
     fair_queue::{Reservation, WaiterId},
     health::Standing,
     moment::Moment,
@@ -37,6 +37,45 @@ impl<W> DomainState<W> {
             key.reserved = true;
             key.turn_before = key.turn;
             key.turn = line.queue.new_turn();
+        }
+    }
+
+    /// As [`claim`](Self::claim), with what would have woken the waiter if it was not woken, for a
+    /// caller that must not drop it yet.
+    pub(crate) fn claim_with_wake(
+        &mut self,
+        now: Moment,
+        waiter: WaiterId,
+    ) -> Option<(usize, Grant, Option<W>)> {
+        // Out of the queue, for who comes by itself need not be woken.
+        let wake = self.line.as_mut().and_then(|line| line.queue.take_wake(waiter));
+        self.advance(now);
+        self.forgive(now, waiter);
+        let line = self.line.as_mut()?;
+        let Some((id, reservation)) = line.queue.unreserve(waiter, true) else {
+            if let Some(wake) = wake {
+                line.queue.replace_wake(waiter, wake);
+            }
+            return None;
+        };
+        let key = &mut self.keys[id];
+        line.queue.remove(waiter, key.turn);
+        key.waiters -= 1;
+        key.reserved = false;
+        let grant = self.start(now, id, reservation.probe);
+        self.drop_empty_line();
+        Some((reservation.endpoint, grant, wake))
+    }
+
+    /// A waiter who was passed over is here, so it stands in its place again.
+    fn forgive(&mut self, now: Moment, waiter: WaiterId) {
+        if let Some(line) = &mut self.line
+            && line.queue.is_late(waiter)
+            && let Some(key) = line.queue.key_of(waiter)
+        {
+            let key = &self.keys[key];
+            line.queue.forgive(waiter, key.is_free().then_some(key.turn));
+            self.pump(now);
         }
     }
 
@@ -97,5 +136,66 @@ impl<W> DomainState<W> {
         if self.line.as_ref().is_some_and(|line| line.queue.is_empty() && line.woken.is_empty()) {
             self.line = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Feedback, Limits, WaiterId};
+
+    const MINUTE: Moment = Moment::from_nanos(60_000_000_000);
+
+    /// A domain whose window of a minute is full, and two who wait for it to open.
+    fn two_in_line() -> (DomainState<&'static str>, [WaiterId; 2]) {
+        let at: Endpoint = "https://h.example".parse().expect("a URL");
+        let mut core = DomainState::new(Limits {
+            max_per_window: 2.try_into().expect("two"),
+            ..Limits::default()
+        });
+        for key in ["x", "y"] {
+            let grant = core.try_take(Moment::ZERO, &at, key).expect("open");
+            core.settle(Moment::ZERO, grant, &at, Feedback::Ok);
+        }
+        let waiters =
+            ["a", "b"].map(|key| core.join(Moment::ZERO, std::slice::from_ref(&at), key, key));
+        assert_eq!(core.pop_woken(), None);
+        (core, waiters)
+    }
+
+    /// L6, L12: who comes before it was woken is not woken afterwards, others are; and the line goes
+    /// with the last who leaves it.
+    #[test]
+    fn who_comes_unasked_is_not_woken() {
+        let (mut core, [a, b]) = two_in_line();
+        let _a = core.claim(MINUTE, a).expect("the window is open");
+        assert_eq!((core.pop_woken(), core.pop_woken()), (Some("b"), None));
+        let _b = core.claim(MINUTE, b).expect("set aside");
+        assert!(core.line.is_none());
+        assert_eq!(core.pop_woken(), None);
+    }
+
+    /// L6: who comes and finds nothing is woken when there is something.
+    #[test]
+    fn who_comes_too_early_is_woken_in_time() {
+        let (mut core, [a, _]) = two_in_line();
+        assert!(core.claim(Moment::ZERO, a).is_none());
+        assert_eq!(core.wake_of(a), Some(&"a"));
+        core.advance(MINUTE);
+        assert_eq!((core.pop_woken(), core.pop_woken()), (Some("a"), Some("b")));
+    }
+
+    /// L12: a line that was empty before its last wake was taken goes with that.
+    #[test]
+    fn an_empty_line_goes_with_its_last_wake() {
+        let (mut core, waiters) = two_in_line();
+        core.advance(MINUTE);
+        let _grants = waiters.map(|waiter| core.claim(MINUTE, waiter).expect("set aside"));
+        assert!(core.line.is_some(), "two are to be woken");
+        assert_eq!(
+            (core.pop_woken(), core.pop_woken(), core.pop_woken()),
+            (Some("a"), Some("b"), None)
+        );
+        assert!(core.line.is_none());
     }
 }

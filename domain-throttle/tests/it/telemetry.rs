@@ -3,10 +3,14 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use domain_throttle::{DomainThrottle, Feedback, ThrottleExt};
+use domain_throttle::{DomainThrottle, Feedback, Throttle, ThrottleExt};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
@@ -17,7 +21,7 @@ use tracing::{
     span,
 };
 
-use crate::support::{at, limits, secs};
+use crate::support::{Calls, Waiting, at, endpoints, limits, poll, secs};
 
 type Values = Arc<Mutex<BTreeMap<String, f64>>>;
 
@@ -80,6 +84,36 @@ impl Recorder for Recorded {
     }
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
         Histogram::from_arc(self.cell(key))
+    }
+}
+
+/// A recorder that panics once, when it is asked for the time of this number.
+struct Faulty(AtomicUsize);
+
+impl Faulty {
+    fn count(&self) {
+        if self.0.fetch_sub(1, Ordering::Relaxed) == 0 {
+            // Not `panic`, which would fill the output.
+            resume_unwind(Box::new("the recorder explodes"));
+        }
+    }
+}
+
+impl Recorder for Faulty {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        self.count();
+        Counter::noop()
+    }
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        self.count();
+        Gauge::noop()
+    }
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        self.count();
+        Histogram::noop()
     }
 }
 
@@ -184,5 +218,51 @@ fn tracing_tells_denials_and_pauses() {
     ];
     for line in expected {
         assert!(lines.iter().any(|told| told == line), "{line:?} is not in {lines:#?}");
+    }
+}
+
+/// L8, L9: a recorder that panics, wherever it does, costs neither a permit nor a place in line.
+#[test]
+fn a_panic_in_a_recorder_leaves_nothing_behind() {
+    let servers = endpoints(&["https://h.example"]);
+    for good in 0.. {
+        let faulty = Faulty(AtomicUsize::new(good));
+        let throttle = DomainThrottle::builder().limits(limits(1, 30, secs(60))).build();
+        let panics = AtomicUsize::new(0);
+        let note = |_| panics.fetch_add(1, Ordering::Relaxed);
+        metrics::with_local_recorder(&faulty, || {
+            let calls = Calls::new();
+            let take = |key| {
+                let taken =
+                    catch_unwind(AssertUnwindSafe(|| throttle.try_acquire(&servers[0], key)));
+                taken.map_err(note).ok().and_then(Result::ok)
+            };
+            let look = |waiting: &mut Waiting<'_>| {
+                let polled = catch_unwind(AssertUnwindSafe(|| poll(waiting, &calls)));
+                polled.map_err(note).ok().flatten()
+            };
+            let end = |what: Box<dyn Send + '_>| {
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(what))).map_err(note);
+            };
+            let first = take("a");
+            let mut waits: Waiting<'_> = throttle.acquire_any(&servers, "b");
+            let mut leaves: Waiting<'_> = throttle.acquire_any(&servers, "c");
+            let early = look(&mut waits);
+            // A wait that panicked has ended.
+            let second = look(&mut leaves);
+            end(Box::new(leaves));
+            end(Box::new(first));
+            let late = (panics.load(Ordering::Relaxed) == 0).then(|| look(&mut waits));
+            end(Box::new((early, second)));
+            end(Box::new(waits));
+            end(Box::new(late));
+        });
+        let counts = throttle.counts(servers[0].domain()).expect("its window is not empty");
+        assert_eq!((counts.in_flight, counts.waiting), (0, 0), "after {good}");
+        assert_eq!(throttle.waiters(), 0, "after {good}");
+        if panics.load(Ordering::Relaxed) == 0 {
+            assert!(good > 10, "much is told");
+            return;
+        }
     }
 }

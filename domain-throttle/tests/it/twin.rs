@@ -72,7 +72,12 @@ impl Twin {
                 seen = format!("{:?}", self.core.settle(now, grant, &places[at], *feedback));
             }
             Op::SetLimits(concurrent, per_window) => {
-                let window = self.core.limits().window;
+                let mut window = self.core.limits().window;
+                // Beyond 2 s a tick grows longer with the window, and never shorter again.
+                if window <= Duration::from_secs(2) {
+                    let base = Duration::from_millis(if window.as_secs() > 0 { 1_000 } else { 1 });
+                    window = base * 2.min(*concurrent);
+                }
                 self.core.set_limits(now, limits(*concurrent, *per_window, window));
             }
             _ => self.core.advance(now),
@@ -153,4 +158,25 @@ fn a_probe_that_is_out_is_not_forgotten() {
     });
     let meanwhile = Err(Refusal::Paused { until: after(183) });
     assert_eq!(seen, [(meanwhile, Some(after(205 + 120))); 2]);
+}
+
+/// L11, L12: a window that grows counts the starts of the old one, and those only: an older start
+/// is not remembered, tidied or not.
+#[test]
+fn a_start_that_is_too_old_does_not_come_back_with_a_longer_window() {
+    let server = at("https://h.example");
+    let after = |secs: u64| Moment::from_nanos(secs * 1_000_000_000);
+    for tidied in [false, true] {
+        let mut core = DomainState::<()>::new(limits(5, 2, Duration::from_secs(10)));
+        for at in [0, 5] {
+            let grant = core.try_take(after(at), &server, "a").expect("open");
+            core.settle(after(at), grant, &server, Feedback::Ok);
+        }
+        if tidied {
+            core.shrink(after(12));
+        }
+        core.set_limits(after(12), limits(5, 2, Duration::from_secs(100)));
+        assert_eq!(core.in_window(after(12)), 1, "tidied: {tidied}");
+        assert_eq!(core.check(after(12), &server, "b"), Ok(()), "tidied: {tidied}");
+    }
 }
