@@ -4,6 +4,7 @@ use std::{fs, future::Future, pin::pin, task::Poll};
 
 use ngit_adapter::git::Repositories;
 use purgatory_sync::{Identifier, Oid};
+use tokio::runtime::Builder;
 
 use crate::{
     objects_folder::{Folder, adopt, give, pack_of, repository},
@@ -38,16 +39,26 @@ async fn objects_of_all_siblings_are_here() {
     assert_eq!(missing(repositories, "none", &asked).await, asked);
 }
 
-/// G8: nothing is looked up on the thread that asks.
-#[tokio::test]
-async fn a_look_at_objects_holds_up_no_worker() {
-    let folder = Folder::new();
-    let identifier = Identifier::from("r");
-    let asked = [Oid::sha1([1; 20])];
-    let mut look = pin!(folder.repositories.missing(&identifier, &asked));
-    let first = std::future::poll_fn(|cx| Poll::Ready(look.as_mut().poll(cx).is_ready())).await;
-    assert!(!first, "the answer cannot be there at once");
-    assert_eq!(look.await.expect("the folder can be read"), asked);
+/// G8: nothing is looked up on the thread that asks: while the one thread for such work is taken, there is no answer.
+#[test]
+fn a_look_at_objects_holds_up_no_worker() {
+    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+    runtime.expect("a runtime can be made").block_on(async {
+        let folder = Folder::new();
+        let identifier = Identifier::from("r");
+        let asked = [Oid::sha1([1; 20])];
+        let (free, taken) = std::sync::mpsc::channel::<()>();
+        let other_work = tokio::task::spawn_blocking(move || taken.recv());
+        let mut look = pin!(folder.repositories.missing(&identifier, &asked));
+        for _ in 0..10 {
+            let ready = std::future::poll_fn(|cx| Poll::Ready(look.as_mut().poll(cx).is_ready()));
+            assert!(!ready.await, "it was looked up on this thread");
+            tokio::task::yield_now().await;
+        }
+        drop(free);
+        assert_eq!(look.await.expect("the folder can be read"), asked);
+        other_work.await.expect("it only waits").expect_err("nothing is sent");
+    });
 }
 
 /// G8: loose objects and packed ones, in a repository that somebody else made with git.

@@ -5,11 +5,17 @@
 use std::{
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::Once,
+    thread,
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::{
+    runtime::Builder,
+    signal::unix::{SignalKind, signal},
+};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ngit-purgatory");
 
@@ -93,14 +99,37 @@ impl SyncRun {
     }
 }
 
-/// A command with nothing of the test's environment but `PATH`.
+/// A command with nothing of the test's environment but `PATH`, which hears signals.
 pub(crate) fn clean_command(program: &Path) -> Command {
+    hear_signals();
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null());
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);
     }
     command
+}
+
+/// Makes programs that are started hear SIGINT and SIGHUP also where the tests were started to ignore them (`nohup`, a job
+/// in the background): what this process catches is back to its default in a child, what it ignores is not.
+fn hear_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = mask.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0);
+        let kinds = [SignalKind::interrupt(), SignalKind::hangup()];
+        let catch = move || {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            let _context = runtime.as_ref().expect("a runtime can be made").enter();
+            for kind in
+                kinds.into_iter().filter(|kind| ignored >> (kind.as_raw_value() - 1) & 1 == 1)
+            {
+                signal(kind).expect("a signal can be caught");
+            }
+        };
+        thread::spawn(catch).join().expect("signals can be caught");
+    });
 }
 
 /// What a run printed.
