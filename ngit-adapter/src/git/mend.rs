@@ -21,7 +21,9 @@ impl Mender {
     /// Makes the repository at `path` one that is marked whole, if it is: no longer shallow if the history that was cut off came,
     /// and marked if each of its objects has all it reaches. The repository is locked.
     pub(crate) fn mend(&self, path: &Path) -> Result<(), RepositoryError> {
-        if whole::is_whole(path) {
+        // What is borrowed may go at any time, so nothing of it is noted. Nothing is known to have been in vain, either:
+        // it can become whole without a pack that comes or goes.
+        if whole::is_whole(path) || whole::borrows(path) {
             return Ok(());
         }
         let packs = fs::metadata(path.join("objects/pack")).and_then(|it| it.modified()).ok();
@@ -65,10 +67,11 @@ fn look_at_all(path: &Path) -> Result<bool, RepositoryError> {
     if !all.all(|id| id.is_ok_and(|id| closure.is_whole(id))) {
         return Ok(false);
     }
-    let marked = match packs.is_some() && packs == pack_list::now(path).ok() {
-        true => pack_list::begin(path),
+    let marked = match packs.filter(|seen| pack_list::now(path).is_ok_and(|now| now == *seen)) {
+        // What was seen, and not what is there now: somebody may bring something at any time.
+        Some(seen) => pack_list::begin_with(path, &seen),
         // What came or went meanwhile was not looked at.
-        false => Ok(()),
+        None => Ok(()),
     };
     marked.and_then(|()| whole::mark(path)).map_err(RepositoryError::because(failed()))?;
     Ok(whole::is_whole(path))
@@ -85,4 +88,32 @@ fn read_shallow(file: &Path) -> io::Result<Option<Vec<gix::ObjectId>>> {
         .map(|line| gix::ObjectId::from_hex(line).map_err(io::Error::other))
         .collect::<io::Result<_>>()
         .map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G7: nothing is noted of a repository that borrows its objects, so that nothing is believed of it once what was lent
+    /// is gone. It is looked at as soon as it borrows no more.
+    #[test]
+    fn what_is_borrowed_makes_nothing_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        for below in ["objects/info", "objects/pack", "refs/heads"] {
+            fs::create_dir_all(path.join(below)).unwrap();
+        }
+        fs::write(path.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(path.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+            .unwrap();
+        let lender = tempfile::tempdir().unwrap();
+        let alternates = path.join("objects/info/alternates");
+        fs::write(&alternates, format!("{}\n", lender.path().display())).unwrap();
+        let mender = Mender::default();
+        mender.mend(path).unwrap();
+        fs::remove_file(&alternates).unwrap();
+        assert!(!whole::is_whole(path) && !pack_list::holds(path));
+        mender.mend(path).unwrap();
+        assert!(whole::is_whole(path) && pack_list::holds(path));
+    }
 }

@@ -33,7 +33,12 @@ pub(crate) fn holds(path: &Path) -> bool {
 /// Begins a list of what is there now, which is nothing, or is whole. The repository is locked, or not in its place
 /// yet.
 pub(crate) fn begin(path: &Path) -> io::Result<()> {
-    fs::write(path.join(FILE), now(path)?)
+    begin_with(path, &now(path)?)
+}
+
+/// Begins a list of what was there when [`now`] said this.
+pub(crate) fn begin_with(path: &Path, list: &str) -> io::Result<()> {
+    fs::write(path.join(FILE), list)
 }
 
 /// What a list says that begins now.

@@ -25,7 +25,12 @@ const TEXT: &str =
 /// Whether an object that is in the repository at `path` is there with all it reaches.
 pub(crate) fn is_whole(path: &Path) -> bool {
     let exists = |name: &str| path.join(name).try_exists().unwrap_or(true);
-    path.join(MARK).is_file() && !exists("shallow") && !exists("objects/info/alternates")
+    path.join(MARK).is_file() && !exists("shallow") && !borrows(path)
+}
+
+/// Whether the repository at `path` borrows objects from another.
+pub(crate) fn borrows(path: &Path) -> bool {
+    path.join("objects/info/alternates").try_exists().unwrap_or(true)
 }
 
 /// Sets the mark.

@@ -1,9 +1,15 @@
 //! Data of what is served that is not here, or not in every repository where it belongs: looked for from time to time
 //! (GRASP-02: "at least hourly").
 
-use std::{collections::BTreeSet, error::Error, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    error::Error,
+    sync::Arc,
+    time::Duration,
+};
 
-use purgatory_sync::{Arrival, GitFetcher, Identifier, Oid};
+use nostr::event::EventId;
+use purgatory_sync::{Arrival, GitFetcher, Identifier, Oid, StoreError};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -61,13 +67,24 @@ async fn look(
         shared.fetcher().missing(identifier, &oids).await?.into_iter().collect();
     let lacking = complete.iter().filter(|it| it.oids.iter().any(|oid| missing.contains(oid)));
     let lacking: Vec<_> = lacking.map(|it| it.event).collect();
-    if lacking.is_empty() {
-        return Ok(shared.store().put_right(identifier).await?);
+    if !lacking.is_empty() {
+        hunt(shared, identifier, &lacking, missing.len()).await?;
     }
-    let held = shared.store().hold_again(identifier, &lacking, HUNT).await?;
+    // What can be put right is, whatever lacks: some of it may be lost for good.
+    Ok(shared.store().put_right(identifier, &lacking.into_iter().collect::<HashSet<_>>()).await?)
+}
+
+/// Has the engine look for the data of these events.
+async fn hunt(
+    shared: &Shared,
+    identifier: &Identifier,
+    lacking: &[EventId],
+    objects: usize,
+) -> Result<(), StoreError> {
+    let held = shared.store().hold_again(identifier, lacking, HUNT).await?;
     tracing::warn!(
         identifier = identifier.as_str(),
-        objects = missing.len(),
+        objects,
         events = held,
         "data of what is served is missing and looked for"
     );

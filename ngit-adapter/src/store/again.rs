@@ -76,17 +76,25 @@ impl NostrEventStore {
     }
 
     /// Sees to it that every served owner's repository has the refs of the state that it follows, and of its pull requests,
-    /// with their data, from a sibling if need be. Their objects are here.
-    pub(crate) async fn put_right(&self, identifier: &Identifier) -> Result<(), StoreError> {
+    /// with their data, from a sibling if need be. Their objects are here, but for those of the events that lack some.
+    ///
+    /// Gives the first failure, after all that can be put right was.
+    pub(crate) async fn put_right(
+        &self,
+        identifier: &Identifier,
+        lacking: &HashSet<EventId>,
+    ) -> Result<(), StoreError> {
         let inner = self.inner();
         let _pass = inner.gates.enter(identifier).await;
         let look = inner.look(identifier).await?;
-        let owners = look.served_owners();
-        inner.follow(&look, &owners).await?;
+        let mut owners = look.served_owners();
+        let mut result = Ok(());
         for owner in &owners {
-            inner.keep_pull_requests(&look, owner).await?;
+            result = result.and(inner.keep_pull_requests(&look, owner, lacking).await);
         }
-        Ok(())
+        let newest = look.newest_states();
+        owners.retain(|it| newest.get(it).is_some_and(|it| !lacking.contains(&it.version.id())));
+        result.and(inner.follow(&look, &owners).await)
     }
 }
 

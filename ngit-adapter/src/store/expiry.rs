@@ -53,7 +53,14 @@ impl NostrEventStore {
         }
         let expired = inner.shelf().expired_placeholders(now);
         for (event, placeholder) in expired {
-            let is_met = inner.is_met(&event, &placeholder).await?;
+            let is_met = match inner.is_met(&event, &placeholder).await {
+                Ok(is_met) => is_met,
+                Err(error) => {
+                    // It stays for the next time. What is forgotten by now has to be told.
+                    tracing::warn!(%error, event_id = %event, "a pushed commit could not be judged");
+                    continue;
+                }
+            };
             if inner.shelf().fill(&event).is_some() && !is_met {
                 gone.placeholders.push((event, placeholder));
             }

@@ -17,11 +17,21 @@ use super::{
 #[derive(Default)]
 pub(super) struct Purgatory {
     repositories: HashMap<Identifier, Repository>,
-    places: HashMap<EventId, (Identifier, Slot)>,
+    places: HashMap<EventId, Place>,
+    /// The ids of all, in no order: to draw some by chance.
+    ids: Vec<EventId>,
     deadlines: BTreeSet<(u64, EventId)>,
     shares: Shares,
     /// The bytes of all events as JSON.
     bytes: usize,
+}
+
+/// Where a held event is found.
+struct Place {
+    identifier: Identifier,
+    slot: Slot,
+    /// In the list of all ids.
+    at: usize,
 }
 
 /// What is held of one identifier, sorted by slot: announcements, then states, then pull requests.
@@ -90,12 +100,15 @@ impl Purgatory {
     fn put(&mut self, entry: Entry) {
         let (id, slot) = (entry.held.id, entry.held.slot());
         let identifier = entry.held.identifier.clone();
-        self.places.insert(id, (identifier.clone(), slot));
+        let place = Place { identifier: identifier.clone(), slot, at: self.ids.len() };
+        self.places.insert(id, place);
+        self.ids.push(id);
         self.deadlines.insert((entry.deadline, id));
         self.bytes += entry.held.json.len();
         self.shares.add(entry.held.author, id);
         let repository = self.repositories.entry(identifier).or_default();
         repository.counted += usize::from(entry.held.counts());
+        let slot = entry.held.slot();
         let at = repository.position(&slot).unwrap_or_else(|at| at);
         repository.entries.insert(at, entry);
     }
@@ -118,7 +131,11 @@ impl Purgatory {
 
     /// Lets an event go.
     pub(super) fn remove(&mut self, id: &EventId) -> Option<Entry> {
-        let (identifier, slot) = self.places.remove(id)?;
+        let Place { identifier, slot, at } = self.places.remove(id)?;
+        self.ids.swap_remove(at);
+        if let Some(moved) = self.ids.get(at).and_then(|id| self.places.get_mut(id)) {
+            moved.at = at;
+        }
         let repository = self.repositories.get_mut(&identifier)?;
         let at = repository.position(&slot).ok()?;
         let entry = repository.entries.remove(at);
@@ -139,8 +156,8 @@ impl Purgatory {
     }
 
     pub(super) fn find(&self, id: &EventId) -> Option<&Entry> {
-        let (identifier, slot) = self.places.get(id)?;
-        self.entry(identifier, slot)
+        let place = self.places.get(id)?;
+        self.entry(&place.identifier, &place.slot)
     }
 
     fn entry(&self, identifier: &Identifier, slot: &Slot) -> Option<&Entry> {
@@ -188,9 +205,11 @@ impl Purgatory {
         &self.shares
     }
 
-    /// Those that have the most time left, the last ones first: without deadlines in no order.
-    pub(super) fn latest(&self) -> impl Iterator<Item = &Entry> {
-        self.deadlines.iter().rev().filter_map(|(_, id)| self.find(id))
+    /// One of all: each is drawn by as many of the numbers as any other.
+    pub(super) fn drawn(&self, number: u64) -> Option<&Entry> {
+        let all = u64::try_from(self.ids.len()).ok()?;
+        let at = usize::try_from(number.checked_rem(all)?).ok()?;
+        self.find(&self.ids[at])
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -205,9 +224,9 @@ impl Purgatory {
     }
 
     fn find_mut(&mut self, id: &EventId) -> Option<&mut Entry> {
-        let (identifier, slot) = self.places.get(id)?;
-        let repository = self.repositories.get_mut(identifier)?;
-        let at = repository.position(slot).ok()?;
+        let place = self.places.get(id)?;
+        let repository = self.repositories.get_mut(&place.identifier)?;
+        let at = repository.position(&place.slot).ok()?;
         Some(&mut repository.entries[at])
     }
 

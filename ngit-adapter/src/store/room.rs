@@ -1,6 +1,9 @@
 //! What goes when there is no room for all: never what matters more than the newcomer.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
 use nostr::event::EventId;
 use purgatory_sync::StoreError;
@@ -19,6 +22,9 @@ use crate::RepositoryId;
 const GREEDY_PART: usize = 10;
 
 /// How many are looked at to find one that gives way. Each costs a look at the database.
+///
+/// They are drawn by chance: nobody can see to it that they are always the same. Where one in ten of all could give way
+/// one is found 29 times of 30, and the event that it is not found for may come again.
 const SAMPLES: usize = 32;
 
 impl Inner {
@@ -54,16 +60,18 @@ impl Inner {
         Ok(Standings::new(&look).loser(newcomer, rivals))
     }
 
-    /// Among all that is held: of the author with the most, or of those that came last.
+    /// Among all that is held: of the author with the most, or of some that are drawn.
     async fn loser_of_all(&self, newcomer: &Held) -> Result<Option<EventId>, StoreError> {
-        let (greediest, latest) = {
+        let (greediest, drawn) = {
             let shelf = self.shelf();
             let purgatory = shelf.purgatory();
             let greediest = purgatory.shares().of_greediest(&newcomer.author);
             let greediest = greediest.and_then(|(id, many)| Some((purgatory.find(&id)?, many)));
             let greediest = greediest.map(|(entry, many)| (Arc::clone(&entry.held), many));
-            let latest = purgatory.latest().take(SAMPLES).map(|entry| Arc::clone(&entry.held));
-            (greediest, latest.collect::<Vec<_>>())
+            // A hasher with keys of its own is as random as this has to be.
+            let chance = RandomState::new();
+            let drawn = (0..SAMPLES).filter_map(|number| purgatory.drawn(chance.hash_one(number)));
+            (greediest, drawn.map(|entry| Arc::clone(&entry.held)).collect::<Vec<_>>())
         };
         if let Some((held, many)) = &greediest
             && *many > self.config.max_held / GREEDY_PART
@@ -80,7 +88,7 @@ impl Inner {
             // Nobody gives way to one who is not known.
             return Ok(None);
         }
-        for held in latest {
+        for held in drawn {
             if self.standing(&held).await? < standing {
                 return Ok(Some(held.id));
             }

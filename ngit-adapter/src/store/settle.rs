@@ -1,6 +1,11 @@
 //! Announcements: which of them may be served, and what follows from it.
 
-use nostr::{event::Event, key::PublicKey};
+use std::collections::HashSet;
+
+use nostr::{
+    event::{Event, EventId},
+    key::PublicKey,
+};
 use nostr_database::{RejectedReason, SaveEventStatus};
 use purgatory_sync::{Identifier, StoreError};
 
@@ -89,7 +94,7 @@ impl Inner {
         }
         self.follow(look, &owners).await?;
         if !look.is_served(&held.author) {
-            self.keep_pull_requests(look, &held.author).await?;
+            self.keep_pull_requests(look, &held.author, &HashSet::new()).await?;
         }
         let saved = self.save(held, &event).await?;
         let (identifier, event_id) = (&look.identifier, &held.id);
@@ -112,7 +117,8 @@ impl Inner {
         Ok(saved)
     }
 
-    /// Moves each owner's refs to the newest served state that has authority (R5).
+    /// Moves each owner's refs to the newest served state that has authority (R5). Gives the first failure, after all were
+    /// tried.
     pub(super) async fn follow(&self, look: &Look, owners: &[PublicKey]) -> Result<(), StoreError> {
         let moves: Vec<(RepositoryId, StateRefs)> = {
             let newest = look.newest_states();
@@ -123,11 +129,13 @@ impl Inner {
                 .map(|(owner, refs)| (look.repository(owner), refs))
                 .collect()
         };
+        let mut result = Ok(());
         for (repository, refs) in moves {
             match self.refs.apply_state(&repository, &refs).await {
                 Ok(()) => {}
                 Err(RefError::Failed(source)) => {
-                    return Err(StoreError::new("refs could not be set").with_source(source));
+                    let failed = StoreError::new("refs could not be set").with_source(source);
+                    result = result.and(Err(failed));
                 }
                 Err(conflict) => {
                     let identifier = &look.identifier;
@@ -135,22 +143,26 @@ impl Inner {
                 }
             }
         }
-        Ok(())
+        result
     }
 
-    /// Sets the refs of the served pull requests in a repository that is served from now on.
+    /// Sets the refs of the served pull requests in a repository that is served from now on, but for those that lack data.
+    /// Gives the first failure, after all were tried.
     pub(super) async fn keep_pull_requests(
         &self,
         look: &Look,
         owner: &PublicKey,
+        lacking: &HashSet<EventId>,
     ) -> Result<(), StoreError> {
         let repository = look.repository(*owner);
         let pulls = stored::pull_requests(&*self.database, owner, &look.identifier).await?;
-        for (id, tip) in pulls {
+        let mut result = Ok(());
+        for (id, tip) in pulls.into_iter().filter(|(id, _)| !lacking.contains(id)) {
             let kept = self.refs.keep_pull_request(&repository, &id, &tip).await;
-            kept.map_err(|error| StoreError::new("a ref could not be set").with_source(error))?;
+            let failed = |error| StoreError::new("a ref could not be set").with_source(error);
+            result = result.and(kept.map_err(failed));
         }
-        Ok(())
+        result
     }
 
     /// Saves an event and says what came of it. Only what the database has may be told.

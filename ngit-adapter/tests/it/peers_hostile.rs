@@ -235,6 +235,39 @@ async fn a_peer_that_closes_half_way() {
     stage.lives_without(&[]).await;
 }
 
+/// R9: a peer that ends what is heard live in the middle of a catch-up is not taken for one that tells what is new: it is left, and
+/// asked anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_what_is_live_in_the_middle_of_a_catch_up() {
+    let anew = Arc::new(Notify::new());
+    let told = Arc::clone(&anew);
+    let stage = Stage::set(
+        move |number, mut socket| {
+            let told = Arc::clone(&told);
+            async move {
+                if number > 0 {
+                    told.notify_one();
+                    return answer_honestly(&mut socket, &[]).await;
+                }
+                while let Some(message) = hear(&mut socket).await {
+                    if message[0] == "NEG-OPEN" {
+                        say(&mut socket, &json!(["CLOSED", "live", "error: shutting down idle"]))
+                            .await;
+                    }
+                    for answer in honest(&message, &[]) {
+                        say(&mut socket, &answer).await;
+                    }
+                }
+            }
+        },
+        |_| {},
+    )
+    .await;
+    comes("another connection", &anew).await;
+    stage.page_says("live").await;
+    stage.lives_without(&[]).await;
+}
+
 /// R9: ids without end in a comparison: a bounded number of them is asked for, and that is that.
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_without_end() {

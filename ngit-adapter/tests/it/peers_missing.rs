@@ -46,3 +46,38 @@ async fn data_that_was_lost_comes_back() {
     let ids = serde_json::json!({"kinds": [30618, 1618]});
     assert_eq!(Client::connect(&relay).await.served(ids).await.len(), 2);
 }
+
+/// R9: data that is lost for good does not keep the rest from being put right: refs come back with what a sibling has.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_lost_for_good_holds_up_nothing_else() {
+    let dir = TempDir::new().unwrap();
+    let (owner, sibling, author) = (Person::new(1), Person::new(3), Person::new(2));
+    let source = TestRepo::init(dir.path().join("source.git"));
+    let main = source.commit("main", "a", "1");
+    source.set_branch("change", main);
+    let tip = source.commit("change", "b", "2");
+    let server = TestServer::start("127.0.0.2", dir.path());
+    let relay = RelayProcess::start_with(&[&EAGER[..], &["--sync-again-secs=1"]].concat(), &[]);
+    let pull = author.pull_request(&owner, "lantern", tip, &[]);
+    let mut client = Client::connect(&relay).await;
+    for person in [&owner, &sibling] {
+        let urls = [&*server.url("source.git")];
+        client.publish_held(&relay.announcement(person, "lantern", &urls)).await;
+        let state = person.state("lantern", &[("refs/heads/main", main)]);
+        client.publish_held(&state).await;
+        served(&relay, &state).await;
+    }
+    client.publish_held(&pull).await;
+    served(&relay, &pull).await;
+
+    // Nobody has the tip any more. The sibling has the branch.
+    drop(server);
+    let path = relay.git_data().join(owner.npub()).join("lantern.git");
+    std::fs::remove_dir_all(&path).expect("the repository is there");
+    let has_main = || {
+        let refs = || relay.repository(&owner, "lantern").refs();
+        path.join("HEAD").exists() && refs().get("refs/heads/main") == Some(&main)
+    };
+    until("the branch is back", has_main).await;
+    assert!(relay.log().contains("data of what is served is missing"), "{}", relay.log());
+}

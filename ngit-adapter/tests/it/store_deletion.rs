@@ -168,3 +168,23 @@ async fn only_deletions_that_name_an_event_are_read() {
     let read = world.database.read.load(std::sync::atomic::Ordering::Relaxed);
     assert!(read < 10, "{read} events were read");
 }
+
+/// R5, P8: where the refs of one owner's repository cannot be set, those of the others follow all the same.
+#[tokio::test]
+async fn a_failure_at_one_owner_holds_up_no_other() {
+    for (failing, other) in [(1, 3), (3, 1)] {
+        let world = World::new().await;
+        for owner in [1, 3] {
+            world.admit(&announcement(owner, "r", 1, &[2])).await;
+            world.admit(&state(owner, "r", 2, &[oid(u32::from(owner))])).await;
+        }
+        let newer = state(2, "r", 5, &[oid(9)]);
+        world.admit(&newer).await;
+        world.release("r", &[oid(1), oid(3), oid(9)]).await;
+        assert_eq!(world.refs.main(other, "r"), Some(oid(9)));
+        world.refs.failing.lock().unwrap().insert(key(failing));
+        let deletion = event(2, 5, 6, &[&["e", &newer.id.to_hex()]]);
+        assert!(world.try_admit(&deletion).await.is_err());
+        assert_eq!(world.refs.main(other, "r"), Some(oid(u32::from(other))), "{other}");
+    }
+}

@@ -179,6 +179,31 @@ async fn a_placeholder_waits_for_its_event_and_no_longer() {
     assert_eq!((gone[0].0, &gone[0].1.repository), (never.id, &repository));
 }
 
+/// R7: a placeholder of which the database cannot tell whether it is met waits until it can. The others go, and none is
+/// forgotten before it was told.
+#[tokio::test]
+async fn a_placeholder_that_cannot_be_judged_stays_and_holds_up_no_other() {
+    let world = relay().await;
+    let repository = RepositoryId::new(key(1), id());
+    let mut events = Vec::new();
+    for number in 0..3 {
+        let event = pull_request(6, &[1], "r", 2, oid(number)).id;
+        world.store.place(event, repository.clone(), oid(number)).await.unwrap();
+        world.pass_time(1);
+        events.push(event);
+    }
+    *world.database.unreadable.lock().unwrap() = Some(events[1]);
+    world.pass_time(20 * 60);
+    let gone = async || {
+        let gone = world.store.expire().await.unwrap().placeholders;
+        gone.into_iter().map(|(event, _)| event).collect::<Vec<_>>()
+    };
+    assert_eq!(gone().await, [events[0], events[2]]);
+    assert!(gone().await.is_empty());
+    *world.database.unreadable.lock().unwrap() = None;
+    assert_eq!(gone().await, [events[1]]);
+}
+
 /// R7: a commit that was pushed where its event, when it comes, does not say goes from there, whether the event is held
 /// or served by then. One that is where it says stays.
 #[tokio::test]

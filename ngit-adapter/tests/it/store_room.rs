@@ -134,6 +134,24 @@ async fn throwaway_authors_do_not_fill_the_store_against_owners() {
     assert!(ours.iter().all(|state| held.contains(&state.id)));
 }
 
+/// R1: and it goes on taking them: those that came in are not taken for all that there is.
+#[tokio::test]
+async fn a_full_store_takes_all_that_is_paid_for_not_only_the_first() {
+    let world = served(StoreConfig { max_held: 100, ..StoreConfig::relay() }).await;
+    for stranger in 10..110 {
+        world.admit(&announcement(stranger, &format!("n{stranger}"), 1, &[])).await;
+    }
+    assert!(is_refused(&world, &announcement(200, "n200", 1, &[]), Full::Events).await);
+    // They have more time left than the strangers'.
+    world.pass_time(60);
+    let ours: Vec<_> = (110..170).map(|it| pull_request(it, &[1], "r", 5, oid(9))).collect();
+    for pull in &ours {
+        world.admit(pull).await;
+    }
+    assert_eq!(world.store.held_count(), 100);
+    assert!(ours.iter().all(|it| world.store.holds(&it.id)));
+}
+
 /// R7: strangers' placeholders give way to one in a served repository, and their refs go.
 #[tokio::test]
 async fn strangers_do_not_fill_the_placeholders() {

@@ -279,6 +279,8 @@ pub(crate) struct FusedDatabase {
     pub(crate) fails: AtomicBool,
     /// Fails the next write.
     pub(crate) fails_once: AtomicBool,
+    /// Cannot read this event.
+    pub(crate) unreadable: Mutex<Option<EventId>>,
     /// How many events queries gave.
     pub(crate) read: AtomicUsize,
 }
@@ -297,6 +299,7 @@ impl FusedDatabase {
             refuses: Mutex::default(),
             fails: AtomicBool::new(false),
             fails_once: AtomicBool::new(false),
+            unreadable: Mutex::default(),
             read: AtomicUsize::new(0),
         }
     }
@@ -335,6 +338,9 @@ impl NostrDatabase for FusedDatabase {
     }
 
     fn event_by_id<'a>(&'a self, id: &'a EventId) -> Answer<'a, Option<Event>> {
+        if *self.unreadable.lock().unwrap() == Some(*id) {
+            return Box::pin(async { Err(Error::storage(std::io::Error::other("a bad sector"))) });
+        }
         self.inner.event_by_id(id)
     }
 

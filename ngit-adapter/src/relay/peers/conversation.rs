@@ -34,8 +34,13 @@ pub(super) struct Conversation<'a> {
     faults: u32,
     heard: bool,
     requests: u64,
+    /// Why the peer does not tell what is new, if it said so, whatever else was waited for then.
+    pub(super) not_live: Option<String>,
     pub(super) tally: Tally,
 }
+
+/// The subscription for what is new.
+pub(super) const LIVE: &str = "live";
 
 /// What a peer said, as far as it is of use.
 #[derive(Debug)]
@@ -100,6 +105,7 @@ impl<'a> Conversation<'a> {
             faults: 0,
             heard: true,
             requests: 0,
+            not_live: None,
             tally: Tally::default(),
         }
     }
@@ -187,7 +193,9 @@ impl<'a> Conversation<'a> {
             Some(Said::Event { subscription, json }) => self.take_event(subscription, json).await,
             Some(Said::EndOfStored(id)) => Ok(Some(Heard::EndOfStored(id))),
             Some(Said::Closed(id, why)) => {
-                self.asked.remove(&id);
+                if self.asked.remove(&id).is_some() && id == LIVE {
+                    self.not_live = Some(why.clone());
+                }
                 Ok(Some(Heard::Closed(id, why)))
             }
             Some(Said::Notice(words)) => Ok(Some(Heard::Notice(words))),

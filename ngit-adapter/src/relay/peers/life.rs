@@ -40,7 +40,8 @@ pub(super) async fn live(url: PeerUrl, common: Arc<Common>, stop: CancellationTo
             seat.set(PeerState::Connecting);
             let begun = now();
             let ended = connect_and_work(&url, &common, &seat).await;
-            if now().saturating_duration_since(begun) >= common.settings.healthy_after {
+            let lasted = now().saturating_duration_since(begun);
+            if lasted >= common.settings.healthy_after && ended.is_no_refusal() {
                 failures = 0;
             }
             failures = failures.saturating_add(1);
@@ -61,6 +62,13 @@ pub(super) async fn live(url: PeerUrl, common: Arc<Common>, stop: CancellationTo
 enum Ended {
     NotReached(DialError),
     Ended(End),
+}
+
+impl Ended {
+    /// One that does not tell what is new, or tells rubbish, may take its time for that: it is no good peer.
+    fn is_no_refusal(&self) -> bool {
+        !matches!(self, Self::Ended(End::NotLive(_) | End::Faulty))
+    }
 }
 
 async fn connect_and_work(url: &PeerUrl, common: &Common, seat: &Seat) -> Ended {
@@ -116,6 +124,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// R9: one that refuses is no healthy peer, however long it takes for that; one whose connection ends is.
+    #[test]
+    fn a_refusal_does_not_end_the_failures() {
+        let refusals = [End::NotLive("no".to_owned()), End::Faulty];
+        assert!(refusals.into_iter().all(|end| !Ended::Ended(end).is_no_refusal()));
+        let ends = [End::Gone, End::Silent, End::TooSlow];
+        assert!(ends.into_iter().all(|end| Ended::Ended(end).is_no_refusal()));
+    }
 
     proptest! {
         /// R9: the wait after failures grows, is random by half of it, and is never over the cap, nor nothing.

@@ -11,7 +11,7 @@ use super::{
     PeerUrl,
     asking::{self, Answered, Budget, Ways},
     board::{PeerState, Seat},
-    conversation::{Conversation, End, Heard, now},
+    conversation::{Conversation, End, Heard, LIVE, now},
     known::Known,
     questions,
 };
@@ -28,8 +28,6 @@ pub(super) struct Session<'a> {
     pub(super) ways: Ways,
 }
 
-/// The subscription for what is new.
-const LIVE: &str = "live";
 /// How long it may take until an announcement that came is on the list of those that are known.
 const LISTED: Duration = Duration::from_secs(10);
 
@@ -52,12 +50,13 @@ impl Session<'_> {
 
     async fn work(&mut self) -> Result<std::convert::Infallible, End> {
         // Before anything is asked for, so that there is no gap.
-        let not_live = self.subscribe().await?;
+        self.subscribe().await?;
         let mut all = true;
         loop {
             self.seat.set(PeerState::CatchingUp);
             self.catch_up(all).await?;
-            if let Some(why) = not_live {
+            // From the beginning, or since: what is new would not be heard.
+            if let Some(why) = self.talk.not_live.take() {
                 return Err(End::NotLive(why));
             }
             self.seat.set(PeerState::Live);
@@ -65,17 +64,16 @@ impl Session<'_> {
         }
     }
 
-    /// Asks to be told what is new. Gives the reason why the peer does not.
-    async fn subscribe(&mut self) -> Result<Option<String>, End> {
+    /// Asks to be told what is new, and waits until the peer does, or says that it does not.
+    async fn subscribe(&mut self) -> Result<(), End> {
         self.talk.request(LIVE, questions::live().to_vec()).await?;
         let until = now() + self.talk.settings.idle_timeout;
         loop {
             match self.talk.hear(until).await? {
-                Some(Heard::EndOfStored(id)) if id == LIVE => return Ok(None),
-                Some(Heard::Closed(id, why)) if id == LIVE => return Ok(Some(why)),
+                Some(Heard::EndOfStored(id) | Heard::Closed(id, _)) if id == LIVE => return Ok(()),
                 Some(_) => {}
                 // It may tell all the same.
-                None => return Ok(None),
+                None => return Ok(()),
             }
         }
     }
@@ -98,6 +96,8 @@ impl Session<'_> {
         }
         loop {
             let known = self.known.borrow_and_update().clone();
+            // Of what is announced no more nothing is kept; should it be announced again, it is asked about again.
+            self.asked.retain(|it| known.repositories.contains(it));
             let new: Vec<_> =
                 known.repositories.iter().filter(|it| !self.asked.contains(*it)).cloned().collect();
             if new.is_empty() || self.talk.is_over(budget) {

@@ -108,6 +108,9 @@ fn indexes_agree_with_a_plain_list() {
         }
         assert_eq!(purgatory.len(), list.len());
         assert_eq!(purgatory.bytes(), list.iter().map(|it| it.held.json.len()).sum::<usize>());
+        let drawn = (0..list.len() as u64).filter_map(|it| Some(purgatory.drawn(it)?.held.id));
+        let drawn: BTreeSet<_> = drawn.collect();
+        assert_eq!(drawn, list.iter().map(|it| it.held.id).collect());
         assert_eq!(purgatory.next_deadline(), list.iter().map(|it| it.deadline).min());
         let waiting = list.iter().map(|it| it.held.identifier.clone());
         let waiting: BTreeSet<_> = waiting.collect();
