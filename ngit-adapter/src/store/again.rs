@@ -85,20 +85,38 @@ impl NostrEventStore {
         lacking: &HashSet<EventId>,
     ) -> Result<(), StoreError> {
         let inner = self.inner();
-        let _pass = inner.gates.enter(identifier).await;
-        let look = inner.look(identifier).await?;
-        let mut owners = look.served_owners();
+        let owners = {
+            let _pass = inner.gates.enter(identifier).await;
+            inner.look(identifier).await?.served_owners()
+        };
         let mut result = Ok(());
-        for owner in &owners {
-            result = result.and(inner.keep_pull_requests(&look, owner, lacking).await);
+        // One after the other: what comes for the repository meanwhile does not wait for all of them.
+        for owner in owners {
+            result = result.and(inner.put_one_right(identifier, owner, lacking).await);
         }
-        let newest = look.newest_states();
-        owners.retain(|it| newest.get(it).is_some_and(|it| !lacking.contains(&it.version.id())));
-        result.and(inner.follow(&look, &owners).await)
+        result
     }
 }
 
 impl Inner {
+    /// The same for one owner's repository.
+    async fn put_one_right(
+        &self,
+        identifier: &Identifier,
+        owner: PublicKey,
+        lacking: &HashSet<EventId>,
+    ) -> Result<(), StoreError> {
+        let _pass = self.gates.enter(identifier).await;
+        let look = self.look(identifier).await?;
+        if !look.is_served(&owner) {
+            return Ok(());
+        }
+        let newest = look.newest_states();
+        let follows = newest.get(&owner).is_some_and(|it| !lacking.contains(&it.version.id()));
+        let followed = if follows { self.follow(&look, &[owner]).await } else { Ok(()) };
+        followed.and(self.keep_pull_requests(&look, &owner, lacking).await)
+    }
+
     /// The served states that the refs of served repositories follow.
     async fn leading(&self, look: &Look) -> Result<Vec<Held>, StoreError> {
         let newest = look.newest_states();
