@@ -19,6 +19,10 @@ pub use sync_args::SyncArgs;
 
 use args::{Arguments, Command};
 
+/// The most threads for work that blocks: more than the names that can be looked up at once, 32 for fetches and 64 for
+/// peers, so that a resolver that hangs does not keep the store waiting. Each costs memory, so not the runtime's 512.
+const MAX_BLOCKING_THREADS: usize = 128;
+
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -33,7 +37,10 @@ pub fn main() -> ExitCode {
         Command::Serve(options) => serve::log_to_stderr(options.log_format),
         Command::Sync(_) | Command::Demo(_) => log_to_stderr(),
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
+        .enable_all()
+        .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("no threads can be started: {error}")),
