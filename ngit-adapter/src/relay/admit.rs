@@ -229,10 +229,6 @@ fn refusal(error: AdmitError) -> Rejected {
 
 /// Tells the engine. It may be full or stopping: it looks at what is held by itself then, later or at the next start.
 fn wake(shared: &Shared, wake: &Wake, arrival: Arrival) {
-    let arrival = match arrival {
-        Arrival::Submitted => purgatory_sync::Arrival::Submitted,
-        Arrival::Synced => purgatory_sync::Arrival::Synced,
-    };
     match wake {
         Wake::Nothing => {}
         Wake::Held(identifier) => {
